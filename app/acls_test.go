@@ -171,10 +171,10 @@ func (s *started) checkDeadLetters() {
 	eventually.True(s.t, "the dead letter is listed", func() bool {
 		list := get[struct {
 			DeadLetters []struct{ Retried bool } `json:"dead_letters"`
-		}](s.api(), "/v1/deadletters").DeadLetters
+		}](s.api(), "/v1/dead-letters").DeadLetters
 		return len(list) > 0 && !list[len(list)-1].Retried
 	})
-	if done := post[ops.Retried](s.api(), "/v1/deadletters/retry", "{}"); done.Published == 0 {
+	if done := post[ops.Retried](s.api(), "/v1/dead-letters/retry", "{}"); done.Published == 0 {
 		s.t.Errorf("retry: got %+v, want one retried dead letter", done)
 	}
 }

@@ -17,7 +17,7 @@ import (
 func (s httpAPI) retryKinds() map[string]schemas.RetryKind {
 	s.t.Helper()
 	kinds := map[string]schemas.RetryKind{}
-	for _, k := range get[struct{ Kinds []schemas.RetryKind }](s, "/v1/deadletters/kinds").Kinds {
+	for _, k := range get[struct{ Kinds []schemas.RetryKind }](s, "/v1/dead-letters/kinds").Kinds {
 		kinds[k.Kind] = k
 	}
 	return kinds

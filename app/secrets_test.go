@@ -166,7 +166,7 @@ func TestSecrets_AreInNoOutput(t *testing.T) {
 	base := p.url("")
 	for _, path := range []string{
 		"/readyz", "/v1/status", "/metrics", "/v1/users/user:ada/feed", "/v1/users/user:ada/feed?cursor=x", "/v1/users/user:ada/feed/why?pin=pin:1",
-		"/v1/users/user:ada/feed/state", "/v1/features", "/v1/deadletters/kinds", "/v1/dictionary", "/v1/nothing", "/v1/openapi.json",
+		"/v1/users/user:ada/feed/state", "/v1/features", "/v1/dead-letters/kinds", "/v1/dictionary", "/v1/nothing", "/v1/openapi.json",
 	} {
 		for _, token := range []string{ada, operator, canary} {
 			s.request(base, path, token)

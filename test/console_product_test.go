@@ -290,7 +290,7 @@ func (v *visitor) retriesDeadLetter() {
 	v.view("pipeline")
 	names := append(topics.RowGroups(), topics.Materialize, topics.Features, topics.Insights, topics.FeatureFiles, topics.Producers, topics.Serving)
 	v.Wait("every group is in the diagram", fmt.Sprintf("%s.every((n) => [...document.querySelectorAll('.node-name')].some((e) => e.textContent === n))", quotedList(names)))
-	v.Wait("no dead letters", "document.querySelector('#deadletters-status').textContent.includes('None')")
+	v.Wait("no dead letters", "document.querySelector('#dead-letters-status').textContent.includes('None')")
 	client, err := kgo.NewClient(kgo.SeedBrokers(v.s.Brokers()...))
 	if err != nil {
 		v.t.Fatal(err)
@@ -300,22 +300,22 @@ func (v *visitor) retriesDeadLetter() {
 	if err := client.ProduceSync(v.t.Context(), bad).FirstErr(); err != nil {
 		v.t.Fatal(err)
 	}
-	fate := "document.querySelector('#deadletters .fate')?.textContent"
-	v.Wait("a waiting dead letter", "document.querySelectorAll('#deadletters li.open').length === 1 && "+fate+" === 'waiting'")
-	v.Wait("the time of the next retry", "document.querySelector('#deadletters .next').textContent.startsWith('next in ')")
-	v.Click("#deadletters summary")
-	v.Wait("its value", "document.querySelector('#deadletters pre').textContent.includes('not <b>avro</b>')")
+	fate := "document.querySelector('#dead-letters .fate')?.textContent"
+	v.Wait("a waiting dead letter", "document.querySelectorAll('#dead-letters li.open').length === 1 && "+fate+" === 'waiting'")
+	v.Wait("the time of the next retry", "document.querySelector('#dead-letters .next').textContent.startsWith('next in ')")
+	v.Click("#dead-letters summary")
+	v.Wait("its value", "document.querySelector('#dead-letters pre').textContent.includes('not <b>avro</b>')")
 	v.CheckAccessible("an open dead letter")
 	v.stopsKind()
-	v.Click("#deadletters-retry")
-	v.Wait("the immediate retry", "document.querySelector('#deadletters-result').textContent === '1 dead letter is retried.'")
-	v.Wait("it waits at rate 0 of its kind", fate+" === 'waiting' && !document.querySelector('#deadletters .next').textContent.startsWith('next in ')")
+	v.Click("#dead-letters-retry")
+	v.Wait("the immediate retry", "document.querySelector('#dead-letters-result').textContent === '1 dead letter is retried.'")
+	v.Wait("it waits at rate 0 of its kind", fate+" === 'waiting' && !document.querySelector('#dead-letters .next').textContent.startsWith('next in ')")
 	if n := v.letters(); n != 1 {
 		v.t.Errorf("%d dead letters of a stopped kind, want 1", n)
 	}
 	v.Click("#kinds button[type=button]")
 	v.Wait("the kind has a rate again", "document.querySelector('#kinds [data-of=rate]').textContent.startsWith('10/s')")
-	v.Wait("the line shows the failed retry", "document.querySelectorAll('#deadletters li').length === 1 && "+fate+" === 'waiting' && document.querySelector('#deadletters .next').textContent.startsWith('1 retry · next in ')")
+	v.Wait("the line shows the failed retry", "document.querySelectorAll('#dead-letters li').length === 1 && "+fate+" === 'waiting' && document.querySelector('#dead-letters .next').textContent.startsWith('1 retry · next in ')")
 	if n := v.letters(); n != 2 {
 		v.t.Errorf("%d dead letters, want the first and that of its retry", n)
 	}
@@ -329,7 +329,7 @@ func (v *visitor) stopsKind() {
 	v.Click("#kinds button[type=submit]")
 	v.Wait("the new limit", "document.querySelector('#kinds-result').textContent.endsWith('no retries, priority 0.')")
 	v.Wait("the kind is stopped, with the operator", "document.querySelector('#kinds [data-of=rate]').textContent === 'stopped by anonymous@127.0.0.1'")
-	for _, k := range get[struct{ Kinds []schemas.RetryKind }](v.s, "/v1/deadletters/kinds").Kinds {
+	for _, k := range get[struct{ Kinds []schemas.RetryKind }](v.s, "/v1/dead-letters/kinds").Kinds {
 		if k.Rate != 0 || k.States[schemas.RetryWaiting] != 1 {
 			v.t.Errorf("kind %+v: want one waiting dead letter and the rate 0", k)
 		}
@@ -340,7 +340,7 @@ func (v *visitor) stopsKind() {
 func (v *visitor) letters() int {
 	return len(get[struct {
 		DeadLetters []struct{ Retried bool } `json:"dead_letters"`
-	}](v.s, "/v1/deadletters").DeadLetters)
+	}](v.s, "/v1/dead-letters").DeadLetters)
 }
 
 func quotedList(list []string) string {

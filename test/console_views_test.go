@@ -52,18 +52,18 @@ func newDesk() *desk {
 	}
 	candidate := map[string]any{"pin": "pin:" + hostile, "score": 2, "time": "2026-11-20T10:00:00Z", "author": "user:a", "board": nil, "interests": []string{}}
 	return &desk{heard: map[string][]string{}, asked: map[string][]string{}, counts: make(chan int, 9), said: map[string]answer{
-		"GET /feed":                {200, map[string]any{"items": []any{hostileItem, two}, "next": nil, "degraded": []string{"store"}}},
-		"GET /feed/state":          {200, state},
-		"GET /feed/why":            {200, map[string]any{"user": "user:a", "pin": "pin:1", "feed": "home", "fate": hostile, "reason": hostile, "by": []string{"user:" + hostile}, "shown": nil, "candidates": []any{}, "degraded": degraded}},
-		"GET /pools":               {200, map[string]any{"source": "following", "total": 2, "items": []any{candidate, map[string]any{"pin": "pin:3", "score": 1, "time": "2026-11-20T10:00:00Z", "author": "user:a", "board": nil, "interests": []string{}}}}},
-		"GET /features":            {200, map[string]any{"features": []any{map[string]any{"name": "likes", "description": hostile, "entity": "user", "window": "24h", "aggregate": "count"}}}},
-		"POST /features":           {200, map[string]any{"values": map[string]any{"user:a": map[string]any{"likes": map[string]any{hostile: 3}}}, "missing": []any{}, "degraded": degraded, "as_of": "2026-11-20T10:00:00Z"}},
-		"POST /features/try":       {404, map[string]any{"detail": "no such call"}},
-		"POST /events":             {202, map[string]any{"accepted": 1}},
-		"GET /deadletters":         {200, map[string]any{"dead_letters": []any{letter("actions", 1, 0, "2026-11-20T10:00:00Z")}}},
-		"GET /deadletters/kinds":   {200, map[string]any{"kinds": []any{retryKind("actions/objects/"+hostile[:60], 10, "user:"+hostile)}}},
-		"GET /deadletters/retries": {200, map[string]any{"dead_letters": []any{retried("waiting", 1, 0)}}},
-		"GET /status":              {200, status()},
+		"GET /feed":                 {200, map[string]any{"items": []any{hostileItem, two}, "next": nil, "degraded": []string{"store"}}},
+		"GET /feed/state":           {200, state},
+		"GET /feed/why":             {200, map[string]any{"user": "user:a", "pin": "pin:1", "feed": "home", "fate": hostile, "reason": hostile, "by": []string{"user:" + hostile}, "shown": nil, "candidates": []any{}, "degraded": degraded}},
+		"GET /pools":                {200, map[string]any{"source": "following", "total": 2, "items": []any{candidate, map[string]any{"pin": "pin:3", "score": 1, "time": "2026-11-20T10:00:00Z", "author": "user:a", "board": nil, "interests": []string{}}}}},
+		"GET /features":             {200, map[string]any{"features": []any{map[string]any{"name": "likes", "description": hostile, "entity": "user", "window": "24h", "aggregate": "count"}}}},
+		"POST /features":            {200, map[string]any{"values": map[string]any{"user:a": map[string]any{"likes": map[string]any{hostile: 3}}}, "missing": []any{}, "degraded": degraded, "as_of": "2026-11-20T10:00:00Z"}},
+		"POST /features/try":        {404, map[string]any{"detail": "no such call"}},
+		"POST /events":              {202, map[string]any{"accepted": 1}},
+		"GET /dead-letters":         {200, map[string]any{"dead_letters": []any{letter("actions", 1, 0, "2026-11-20T10:00:00Z")}}},
+		"GET /dead-letters/kinds":   {200, map[string]any{"kinds": []any{retryKind("actions/objects/"+hostile[:60], 10, "user:"+hostile)}}},
+		"GET /dead-letters/retries": {200, map[string]any{"dead_letters": []any{retried("waiting", 1, 0)}}},
+		"GET /status":               {200, status()},
 		"GET /dictionary": {200, map[string]any{"terms": []any{
 			term(hostile[:60]), term("oolong"),
 		}}},
@@ -305,7 +305,7 @@ func showsHostileTextAsText(t *testing.T, b *Browser) {
 	}
 	p.Shot("feed-rail-wide")
 	for view, there := range map[string]string{
-		"pools": "#pools li", "features": "#features .feature li", "interests": "#terms li + li", "pipeline": "#deadletters li", "insights": "#plot-habit figure",
+		"pools": "#pools li", "features": "#features .feature li", "interests": "#terms li + li", "pipeline": "#dead-letters li", "insights": "#plot-habit figure",
 	} {
 		Eval[string](p, "location.hash = '"+view+"'")
 		p.Wait(view+" is shown", "document.querySelector('"+there+"')")
@@ -534,37 +534,37 @@ func sendsClicks(t *testing.T, b *Browser) {
 // Each failed record has one line for all its dead letters, with the state of its retries.
 func showsRetries(t *testing.T, b *Browser) {
 	d := newDesk()
-	d.answers("GET /deadletters", 200, map[string]any{"dead_letters": []any{
+	d.answers("GET /dead-letters", 200, map[string]any{"dead_letters": []any{
 		letter("actions", 1, 0, "2026-11-20T10:00:00Z"), letter("actions", 5, 1, "2026-11-20T10:10:00Z"), letter("", 6, 0, "2026-11-20T10:20:00Z"),
 	}})
-	d.answers("GET /deadletters/retries", 200, map[string]any{"dead_letters": []any{retried("waiting", 1, 3), retried("done", 7, 1), retried("parked", 8, 8)}})
+	d.answers("GET /dead-letters/retries", 200, map[string]any{"dead_letters": []any{retried("waiting", 1, 3), retried("done", 7, 1), retried("parked", 8, 8)}})
 	p := d.open(t, b, View{Width: 1280, Height: 900, Dark: true}, "/#pipeline")
-	p.Wait("the records", "document.querySelectorAll('#deadletters li').length === 4")
-	fates := p.Texts("#deadletters .fate")
+	p.Wait("the records", "document.querySelectorAll('#dead-letters li').length === 4")
+	fates := p.Texts("#dead-letters .fate")
 	if slices.Sort(fates); !slices.Equal(fates, []string{"done", "parked", "unknown", "waiting"}) {
 		t.Errorf("the records are %q", fates)
 	}
-	p.Wait("open records are marked", "document.querySelectorAll('#deadletters li.open').length === 3 && !document.querySelector('#deadletters-retry').disabled")
-	if got, want := p.Texts("#deadletters-status")[0], "4 records: 1 waiting, 1 done, 1 parked."; got != want {
+	p.Wait("open records are marked", "document.querySelectorAll('#dead-letters li.open').length === 3 && !document.querySelector('#dead-letters-retry').disabled")
+	if got, want := p.Texts("#dead-letters-status")[0], "4 records: 1 waiting, 1 done, 1 parked."; got != want {
 		t.Errorf("said is %q, want %q", got, want)
 	}
-	line := "[...document.querySelectorAll('#deadletters li')].find((e) => e.textContent.includes('actions/0 at 1'))"
+	line := "[...document.querySelectorAll('#dead-letters li')].find((e) => e.textContent.includes('actions/0 at 1'))"
 	p.Wait("the number of retries and the next one", line+".querySelector('.next').textContent.startsWith('3 retries · next ')")
 	Eval[bool](p, "("+line+".querySelector('summary').click(), true)")
 	p.Wait("its bytes", line+".querySelector('pre').textContent.includes('<script>')")
 	p.CheckAccessible("dead letters with their states")
 	p.Shot("letters-wide-dark")
-	p.Wait("the reason of a parked record", "[...document.querySelectorAll('#deadletters dd')].some((e) => e.textContent.startsWith('parked since 2026-11-20T11:00:00.000Z: '))")
+	p.Wait("the reason of a parked record", "[...document.querySelectorAll('#dead-letters dd')].some((e) => e.textContent.startsWith('parked since 2026-11-20T11:00:00.000Z: '))")
 
-	d.answers("GET /deadletters/retries", 200, map[string]any{"dead_letters": []any{retried("parked", 8, 8)}})
-	p.Choose("#deadletters-state", "parked")
-	p.Wait("only records in the state", "document.querySelectorAll('#deadletters li').length === 1 && document.querySelector('#deadletters .fate').textContent === 'parked'")
-	d.answers("POST /deadletters/retry", 200, map[string]any{"published": 2, "topics": map[string]any{}, "skipped": 1})
-	p.Click("#deadletters-retry")
-	p.Wait("the result of the retry", "document.querySelector('#deadletters-result').textContent === '2 dead letters are retried, 1 skipped.'")
-	d.answers("GET /deadletters/retries", 503, map[string]any{"detail": "the rows are unavailable"})
-	p.Choose("#deadletters-state", "")
-	p.Wait("dead letters with unknown states", "document.querySelectorAll('#deadletters li').length === 2 && document.querySelector('#deadletters-status').textContent.includes('the rows are unavailable')")
+	d.answers("GET /dead-letters/retries", 200, map[string]any{"dead_letters": []any{retried("parked", 8, 8)}})
+	p.Choose("#dead-letters-state", "parked")
+	p.Wait("only records in the state", "document.querySelectorAll('#dead-letters li').length === 1 && document.querySelector('#dead-letters .fate').textContent === 'parked'")
+	d.answers("POST /dead-letters/retry", 200, map[string]any{"published": 2, "topics": map[string]any{}, "skipped": 1})
+	p.Click("#dead-letters-retry")
+	p.Wait("the result of the retry", "document.querySelector('#dead-letters-result').textContent === '2 dead letters are retried, 1 skipped.'")
+	d.answers("GET /dead-letters/retries", 503, map[string]any{"detail": "the rows are unavailable"})
+	p.Choose("#dead-letters-state", "")
+	p.Wait("dead letters with unknown states", "document.querySelectorAll('#dead-letters li').length === 2 && document.querySelector('#dead-letters-status').textContent.includes('the rows are unavailable')")
 }
 
 // The line of a kind has inputs for its rate and priority. Typed text stays while numbers change.
@@ -574,7 +574,7 @@ func setsRetryRates(t *testing.T, b *Browser) {
 	kinds := func(waiting int, rate float64, operator string) {
 		k := retryKind(kind, rate, operator)
 		k["states"].(map[string]any)["waiting"] = waiting
-		d.answers("GET /deadletters/kinds", 200, map[string]any{"kinds": []any{k}})
+		d.answers("GET /dead-letters/kinds", 200, map[string]any{"kinds": []any{k}})
 	}
 	kinds(2, 10, "")
 	p := d.open(t, b, View{Width: 390, Height: 844, Phone: true}, "/#pipeline", "400")
@@ -598,10 +598,10 @@ func setsRetryRates(t *testing.T, b *Browser) {
 	if got := Eval[string](p, "document.querySelector('#kinds input[name=rate]').value"); got != "0" {
 		t.Errorf("the typed text has become %q", got)
 	}
-	d.answers("POST /deadletters/limits", 400, map[string]any{"detail": "it is not taken", "errors": []string{"there is no topic"}})
+	d.answers("POST /dead-letters/limits", 400, map[string]any{"detail": "it is not taken", "errors": []string{"there is no topic"}})
 	p.Click("#kinds button[type=submit]")
 	p.Wait("the error of the decision", "document.querySelector('#kinds-result').textContent.includes('it is not taken · there is no topic')")
-	d.answers("POST /deadletters/limits", 200, map[string]any{"kind": kind, "rate": 0, "priority": -3})
+	d.answers("POST /dead-letters/limits", 200, map[string]any{"kind": kind, "rate": 0, "priority": -3})
 	kinds(7, 0, "ann")
 	p.Wait("the field has the focus", "(document.querySelector('#kinds input[name=rate]').focus(), true)")
 	p.Press(kb.Enter)
@@ -612,10 +612,10 @@ func setsRetryRates(t *testing.T, b *Browser) {
 	p.Wait("the new limit", "document.querySelector('#kinds-result').textContent.startsWith('"+kind+": the configured rate')")
 	cell("rate", "10/s by ann")
 	const zero = `{"kind":"` + kind + `","priority":-3,"rate":0}`
-	if got, want := d.bodies("POST /deadletters/limits"), []string{zero, zero, `{"kind":"` + kind + `","priority":-3}`}; !slices.Equal(got, want) {
+	if got, want := d.bodies("POST /dead-letters/limits"), []string{zero, zero, `{"kind":"` + kind + `","priority":-3}`}; !slices.Equal(got, want) {
 		t.Errorf("sent %q, want %q", got, want)
 	}
-	d.answers("GET /deadletters/kinds", 503, map[string]any{"detail": "the rows are unavailable"})
+	d.answers("GET /dead-letters/kinds", 503, map[string]any{"detail": "the rows are unavailable"})
 	p.Wait("the error", "document.querySelector('#kinds-status').textContent.includes('the rows are unavailable')")
 }
 
@@ -741,7 +741,7 @@ func worksWithKeyboard(t *testing.T, b *Browser) {
 	p.Wait("automatic updates are stopped", "document.querySelector('#live').getAttribute('aria-pressed') === 'false'")
 	for _, at := range []struct{ view, title, there string }{
 		{"pools", "Pools", "#held li"}, {"features", "Features", "#features .feature li"}, {"interests", "Interests", "#user-interests-list li"},
-		{"pipeline", "Pipeline", "#deadletters li"}, {"insights", "Insights", "#plot-habit figure"}, {"feed", "Feed", "#rail-pools li"},
+		{"pipeline", "Pipeline", "#dead-letters li"}, {"insights", "Insights", "#plot-habit figure"}, {"feed", "Feed", "#rail-pools li"},
 	} {
 		tabs(p, at.title, 300)
 		p.Press(kb.Enter)

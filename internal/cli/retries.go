@@ -21,7 +21,7 @@ or parked. Parked dead letters are not retried automatically. The command querie
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: requests(p, (*tables).retryKinds, func(*cobra.Command, []string) (request, error) {
-			return request{path: []string{"deadletters", "kinds"}}, nil
+			return request{path: []string{"dead-letters", "kinds"}}, nil
 		}),
 	}
 }
@@ -46,7 +46,7 @@ command queries a running server.`,
 					query.Set(name, value)
 				}
 			}
-			return request{path: []string{"deadletters", "retries"}, query: query}, nil
+			return request{path: []string{"dead-letters", "retries"}, query: query}, nil
 		}),
 	}
 	cmd.Flags().StringVar(&kind, "kind", "", "list only this kind, as printed by the command kinds")

@@ -28,7 +28,7 @@ func (l *limiter) Limit(_ context.Context, _ schemas.RetryLimit, operator string
 // A change is attributed to the subject of the token, regardless of the body. Every call that operates the product is
 // logged, including rejected ones.
 func TestAudit_OperatorIsTokenSubject(t *testing.T) {
-	const limit, ann = "/v1/deadletters/limits", `{"kind":"actions","rate":0,"operator":"ann"}`
+	const limit, ann = "/v1/dead-letters/limits", `{"kind":"actions","rate":0,"operator":"ann"}`
 	for _, test := range []struct {
 		name, token, body string
 		authenticated     bool
@@ -36,11 +36,11 @@ func TestAudit_OperatorIsTokenSubject(t *testing.T) {
 		by                string // the operator of the change; "": no change
 		log               string
 	}{
-		{"name of another operator", auth.Operate, ann, true, 200, "operate-service", "level=INFO msg=operated operator=operate-service method=POST route=/v1/deadletters/limits code=200"},
+		{"name of another operator", auth.Operate, ann, true, 200, "operate-service", "level=INFO msg=operated operator=operate-service method=POST route=/v1/dead-letters/limits code=200"},
 		{"no name", auth.Operate, `{"kind":"actions","rate":0}`, true, 200, "operate-service", "operator=operate-service"},
-		{"a wrong body", auth.Operate, `{"kind":""}`, true, 400, "", "operator=operate-service method=POST route=/v1/deadletters/limits code=400"},
-		{"no scope", auth.Feed, ann, true, 403, "", "operator=feed-service method=POST route=/v1/deadletters/limits code=403"},
-		{"no token", "", ann, true, 401, "", "operator=anonymous@192.0.2.1 method=POST route=/v1/deadletters/limits code=401"},
+		{"a wrong body", auth.Operate, `{"kind":""}`, true, 400, "", "operator=operate-service method=POST route=/v1/dead-letters/limits code=400"},
+		{"no scope", auth.Feed, ann, true, 403, "", "operator=feed-service method=POST route=/v1/dead-letters/limits code=403"},
+		{"no token", "", ann, true, 401, "", "operator=anonymous@192.0.2.1 method=POST route=/v1/dead-letters/limits code=401"},
 		{"no authentication", "", ann, false, 200, "ann", "operator=anonymous@192.0.2.1"},
 		{"no authentication, no name", "", `{"kind":"actions","rate":0}`, false, 200, "anonymous@192.0.2.1", "operator=anonymous@192.0.2.1"},
 	} {

@@ -120,7 +120,7 @@ func variants(good exchange, r route) []exchange {
 	if r.kind == probe || r.kind == scraping {
 		full = good.code
 	}
-	if r.data != "" || slices.Contains([]string{"/v1/deadletters/retry", "/v1/deadletters/limits", "/v1/dictionary/decisions"}, r.path) {
+	if r.data != "" || slices.Contains([]string{"/v1/dead-letters/retry", "/v1/dead-letters/limits", "/v1/dictionary/decisions"}, r.path) {
 		failed = 503
 	}
 	all := append(bodies(good, r), ids(good)...)
@@ -338,23 +338,23 @@ func eventRows() []exchange {
 }
 
 var deadLetterRows = []exchange{
-	row("GET /v1/deadletters", "", 200, `"key":"cGluOjE=","value":"AP8="`),
-	row("GET /v1/deadletters?limit=1", "", 200, `{"dead_letters":[{"dead_letter_partition":3,"dead_letter_offset":4,"retried":true,"attempts":2,"first_partition":5,"first_offset":3,"topic":"actions"`),
-	row("GET /v1/deadletters?limit=1000", "", 200, "the dead letter cannot be decoded: no record"),
-	row("GET /v1/deadletters?limit=1001", "", 400, "1 to 1000"),
-	row("GET /v1/deadletters/kinds", "", 200, `"rate":2.5,"priority":0,"states":{"done":1,"parked":0,"sent":0,"waiting":3},"next":"2026-11-20T12:00:00Z"}`),
-	row("GET /v1/deadletters/kinds", "", 200, `"operator":"ann","states":{"done":1,"parked":0,"sent":0,"waiting":3},"next":null}`),
-	row("GET /v1/deadletters/retries?kind=actions/objects/a&state=waiting&limit=7", "", 200, `{"dead_letters":[{"kind":"actions/objects/a","topic":"actions","partition":0,"offset":7,"group":"objects","reason":"odd","state":"waiting","attempts":7,"since":"2026-11-20T12:00:00Z","due":"2026-11-20T12:00:00Z"}`),
-	row("GET /v1/deadletters/retries", "", 200, `"why":"because","since":"2026-11-20T12:00:00Z","due":null}`),
-	row("GET /v1/deadletters/retries?kind=a&state=b&limit=1001", "", 400, "want topic/group/words"),
-	row("GET /v1/deadletters/retries?state=other", "", 400, "want one of waiting, sent, done, parked"),
-	row("POST /v1/deadletters/limits", `{"kind":"actions","rate":0,"priority":2,"operator":"ann"}`, 200, `{"kind":"actions","rate":0,"priority":2}`),
-	row("POST /v1/deadletters/limits", `{"kind":"actions"}`, 200, `"rate":null`),
-	row("POST /v1/deadletters/limits", `{"kind":"nothing","rate":1}`, 400, "there is no topic"),
-	row("POST /v1/deadletters/limits", `{"rate":-1}`, 400, "want a number from 0 to 10000"),
-	row("POST /v1/deadletters/limits", `{}`, 400, "want a kind"),
-	row("POST /v1/deadletters/limits", `{"kind":"actions","speed":1}`, 400, ""),
-	row("POST /v1/deadletters/retry", "", 200, `{"published":2,"topics":{"actions":2},"skipped":1}`),
+	row("GET /v1/dead-letters", "", 200, `"key":"cGluOjE=","value":"AP8="`),
+	row("GET /v1/dead-letters?limit=1", "", 200, `{"dead_letters":[{"dead_letter_partition":3,"dead_letter_offset":4,"retried":true,"attempts":2,"first_partition":5,"first_offset":3,"topic":"actions"`),
+	row("GET /v1/dead-letters?limit=1000", "", 200, "the dead letter cannot be decoded: no record"),
+	row("GET /v1/dead-letters?limit=1001", "", 400, "1 to 1000"),
+	row("GET /v1/dead-letters/kinds", "", 200, `"rate":2.5,"priority":0,"states":{"done":1,"parked":0,"sent":0,"waiting":3},"next":"2026-11-20T12:00:00Z"}`),
+	row("GET /v1/dead-letters/kinds", "", 200, `"operator":"ann","states":{"done":1,"parked":0,"sent":0,"waiting":3},"next":null}`),
+	row("GET /v1/dead-letters/retries?kind=actions/objects/a&state=waiting&limit=7", "", 200, `{"dead_letters":[{"kind":"actions/objects/a","topic":"actions","partition":0,"offset":7,"group":"objects","reason":"odd","state":"waiting","attempts":7,"since":"2026-11-20T12:00:00Z","due":"2026-11-20T12:00:00Z"}`),
+	row("GET /v1/dead-letters/retries", "", 200, `"why":"because","since":"2026-11-20T12:00:00Z","due":null}`),
+	row("GET /v1/dead-letters/retries?kind=a&state=b&limit=1001", "", 400, "want topic/group/words"),
+	row("GET /v1/dead-letters/retries?state=other", "", 400, "want one of waiting, sent, done, parked"),
+	row("POST /v1/dead-letters/limits", `{"kind":"actions","rate":0,"priority":2,"operator":"ann"}`, 200, `{"kind":"actions","rate":0,"priority":2}`),
+	row("POST /v1/dead-letters/limits", `{"kind":"actions"}`, 200, `"rate":null`),
+	row("POST /v1/dead-letters/limits", `{"kind":"nothing","rate":1}`, 400, "there is no topic"),
+	row("POST /v1/dead-letters/limits", `{"rate":-1}`, 400, "want a number from 0 to 10000"),
+	row("POST /v1/dead-letters/limits", `{}`, 400, "want a kind"),
+	row("POST /v1/dead-letters/limits", `{"kind":"actions","speed":1}`, 400, ""),
+	row("POST /v1/dead-letters/retry", "", 200, `{"published":2,"topics":{"actions":2},"skipped":1}`),
 }
 
 const (
@@ -434,7 +434,7 @@ func specialExchanges() []exchange {
 				}
 			}
 		}),
-		row("POST /v1/deadletters/retry", "", 0, "").but("no permission to write the topic", 500, "Write on topic deliveries", func(a *exchange) {
+		row("POST /v1/dead-letters/retry", "", 0, "").but("no permission to write the topic", 500, "Write on topic deliveries", func(a *exchange) {
 			a.fail = fmt.Errorf("retry dead letters: %w", &TooLongError{errors.New("allow it Write on topic deliveries")})
 		}),
 		events.but("broker unavailable", 503, "send them again", func(a *exchange) { a.fail = fmt.Errorf("x: %w", uncertain) }),

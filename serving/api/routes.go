@@ -109,11 +109,11 @@ func (s *Server) routes() (all []route) {
 	}
 	if s.deps.DeadLetters != nil {
 		add(
-			route{method: get, path: "/v1/deadletters", access: operate, query: s.deadLetters, list: "dead_letters", data: "the dead letters"},
-			route{method: post, path: "/v1/deadletters/retry", access: operate, query: s.retryDeadLetters},
-			route{method: get, path: "/v1/deadletters/kinds", access: operate, query: s.retryKinds, list: "kinds", data: "the state of the retries"},
-			route{method: get, path: "/v1/deadletters/retries", access: operate, query: s.retriedDeadLetters, list: "dead_letters", data: "the state of the retries"},
-			route{method: post, path: "/v1/deadletters/limits", access: operate, handle: postJSON(s, s.limitRetries)},
+			route{method: get, path: "/v1/dead-letters", access: operate, query: s.deadLetters, list: "dead_letters", data: "the dead letters"},
+			route{method: post, path: "/v1/dead-letters/retry", access: operate, query: s.retryDeadLetters},
+			route{method: get, path: "/v1/dead-letters/kinds", access: operate, query: s.retryKinds, list: "kinds", data: "the state of the retries"},
+			route{method: get, path: "/v1/dead-letters/retries", access: operate, query: s.retriedDeadLetters, list: "dead_letters", data: "the state of the retries"},
+			route{method: post, path: "/v1/dead-letters/limits", access: operate, handle: postJSON(s, s.limitRetries)},
 		)
 	}
 	if s.deps.Dictionary != nil {

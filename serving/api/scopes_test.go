@@ -97,8 +97,8 @@ func TestEvents_AcceptedDeletesHaveAuditLines(t *testing.T) {
 
 func TestAudit_LogsChanges(t *testing.T) {
 	for _, c := range []struct{ path, body, want string }{
-		{"/v1/deadletters/limits", `{"kind":"actions","rate":2.5,"priority":3}`, "kind=actions rate=2.5 priority=3"},
-		{"/v1/deadletters/retry", "", "retried=2 skipped=1"},
+		{"/v1/dead-letters/limits", `{"kind":"actions","rate":2.5,"priority":3}`, "kind=actions rate=2.5 priority=3"},
+		{"/v1/dead-letters/retry", "", "retried=2 skipped=1"},
 		{"/v1/dictionary/decisions", `{"term":"tea","state":"accepted","reason":""}`, "term=tea state=accepted"},
 	} {
 		var log logged
@@ -126,7 +126,7 @@ func TestAudit_BoundsLinesOfRequestsWithoutToken(t *testing.T) {
 		d.Log, d.Now = log.logger(slog.LevelInfo), func() time.Time { return at }
 	})
 	for range 3 * linesPerSecond {
-		roundTrip(s, "POST", "/v1/deadletters/retry", "")
+		roundTrip(s, "POST", "/v1/dead-letters/retry", "")
 	}
 	if got := strings.Count(log.String(), "msg=operated"); got != linesPerSecond {
 		t.Errorf("got %d lines, want %d", got, linesPerSecond)
@@ -135,12 +135,12 @@ func TestAudit_BoundsLinesOfRequestsWithoutToken(t *testing.T) {
 	if want := fmt.Sprintf("\nsmartfeed_http_audit_lines_omitted_total %d\n", 2*linesPerSecond); !strings.Contains(text, want) {
 		t.Errorf("got no metric%s", want)
 	}
-	roundTrip(s, "POST", "/v1/deadletters/retry", "", "Authorization", "Bearer "+auth.Operate)
+	roundTrip(s, "POST", "/v1/dead-letters/retry", "", "Authorization", "Bearer "+auth.Operate)
 	if text := log.String(); !strings.Contains(text, "operator=operate-service") {
 		t.Errorf("a request with a token has no line:\n%s", text)
 	}
 	at = at.Add(time.Minute)
-	roundTrip(s, "POST", "/v1/deadletters/retry", "")
+	roundTrip(s, "POST", "/v1/dead-letters/retry", "")
 	if text := log.String(); !strings.Contains(text, fmt.Sprintf("omitted=%d", 2*linesPerSecond)) {
 		t.Errorf("the next line does not have the number of omitted lines:\n%s", text)
 	}

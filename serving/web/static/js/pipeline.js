@@ -3,7 +3,7 @@
 import { $, h, renderIfChanged, table, setText } from './dom.js';
 import { ago, count, short, unread, whole } from './format.js';
 import { nodesOf, componentsOf, processesOf, draw } from './picture.js';
-import * as deadLetters from './deadletters.js';
+import * as deadLetters from './dead-letters.js';
 
 let before = null; // flows of the previous status, with its time: rates are differences
 let rates = new Map(); // topic → records a second, smoothed

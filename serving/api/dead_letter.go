@@ -155,14 +155,14 @@ func (s *Server) retriedDeadLetters(p *parameters) computation {
 // maxKindBytes is longer than the name of any kind.
 const maxKindBytes = 512
 
-// retryLimit is the answer of POST /v1/deadletters/limits.
+// retryLimit is the answer of POST /v1/dead-letters/limits.
 type retryLimit struct {
 	Kind     string   `json:"kind"`
 	Rate     *float64 `json:"rate"` // nil: the configured rate
 	Priority int32    `json:"priority"`
 }
 
-// limitRequest is the body of POST /v1/deadletters/limits.
+// limitRequest is the body of POST /v1/dead-letters/limits.
 type limitRequest struct {
 	retryLimit
 	Operator string `json:"operator"`

@@ -35,7 +35,7 @@ async function again() {
 
 async function refreshKinds() {
   try {
-    const { kinds } = await call('/v1/deadletters/kinds');
+    const { kinds } = await call('/v1/dead-letters/kinds');
     setText($('kinds-status'), kinds.length ? '' : 'None.');
     $('kinds-table').hidden = kinds.length === 0;
     updateList($('kinds'), kinds, (k) => k.kind, makeKind, showKind);
@@ -77,7 +77,7 @@ function limitForm(kind) {
 
 async function setLimit(limit, form) {
   try {
-    await post('/v1/deadletters/limits', limit);
+    await post('/v1/dead-letters/limits', limit);
     delete form.dataset.touched;
     setText($('kinds-result'), `${limit.kind}: ${limit.rate === undefined ? 'the configured rate' : limit.rate > 0 ? `${short(limit.rate)} per second` : 'no retries'}, priority ${limit.priority}.`);
     refreshedAt = Date.now() - pause + 500; // it takes effect a moment later
@@ -92,20 +92,20 @@ async function refreshDeadLetters(records) {
   const problems = [];
   if (seen < 0 || (records >= 0 && records !== seen)) {
     try {
-      deadLetters = (await call(`/v1/deadletters${query({ limit: requested })}`)).dead_letters;
+      deadLetters = (await call(`/v1/dead-letters${query({ limit: requested })}`)).dead_letters;
       seen = records;
     } catch (error) {
       problems.push(unread('the dead letters', error));
     }
   }
-  const state = $('deadletters-state').value;
+  const state = $('dead-letters-state').value;
   let retried = [];
   try {
-    retried = (await call(`/v1/deadletters/retries${query({ limit: requested, ...(state && { state }) })}`)).dead_letters;
+    retried = (await call(`/v1/dead-letters/retries${query({ limit: requested, ...(state && { state }) })}`)).dead_letters;
   } catch (error) {
     problems.push(unread('the states of their retries', error));
   }
-  if (state === $('deadletters-state').value) showRecords(recordsOf(deadLetters, retried, state), problems);
+  if (state === $('dead-letters-state').value) showRecords(recordsOf(deadLetters, retried, state), problems);
 }
 
 // recordsOf joins the dead letters of each record, one per failure, with the state of its retries. A dead letter without such
@@ -130,9 +130,9 @@ const isSettled = (r) => r.state === 'done' || r.state === 'sent';
 function showRecords(list, problems) {
   const by = states.map((s) => [list.filter((r) => r.state === s).length, s]).filter(([n]) => n).map(([n, s]) => `${n} ${s}`);
   const summary = list.length ? `${count(list.length, 'record', 'records')}${list.length === most ? ' or more' : ''}${by.length ? `: ${by.join(', ')}` : ''}.` : 'None.';
-  setText($('deadletters-status'), [...problems, problems.length && !list.length ? '' : summary].filter(Boolean).join(' '));
-  $('deadletters-retry').disabled = list.every(isSettled);
-  updateList($('deadletters'), list, (r) => r.key, makeRecord, showRecord);
+  setText($('dead-letters-status'), [...problems, problems.length && !list.length ? '' : summary].filter(Boolean).join(' '));
+  $('dead-letters-retry').disabled = list.every(isSettled);
+  updateList($('dead-letters'), list, (r) => r.key, makeRecord, showRecord);
 }
 
 function makeRecord(r) {
@@ -180,22 +180,22 @@ function dump(list) {
 }
 
 async function retry() {
-  $('deadletters-retry').disabled = true;
+  $('dead-letters-retry').disabled = true;
   try {
-    const done = await call('/v1/deadletters/retry', { method: 'POST', timeout: 90000 });
-    setText($('deadletters-result'), `${count(done.published, 'dead letter is', 'dead letters are')} retried${done.skipped ? `, ${done.skipped} skipped` : ''}.`);
+    const done = await call('/v1/dead-letters/retry', { method: 'POST', timeout: 90000 });
+    setText($('dead-letters-result'), `${count(done.published, 'dead letter is', 'dead letters are')} retried${done.skipped ? `, ${done.skipped} skipped` : ''}.`);
     await again();
   } catch (error) {
-    $('deadletters-retry').disabled = false;
-    setText($('deadletters-result'), `The result is unknown: ${error.message}.`);
+    $('dead-letters-retry').disabled = false;
+    setText($('dead-letters-result'), `The result is unknown: ${error.message}.`);
   }
 }
 
 // start connects the controls.
 export function start() {
-  $('deadletters-refresh').addEventListener('click', again);
-  $('deadletters-retry').addEventListener('click', retry);
-  $('deadletters-state').addEventListener('change', again);
+  $('dead-letters-refresh').addEventListener('click', again);
+  $('dead-letters-retry').addEventListener('click', retry);
+  $('dead-letters-state').addEventListener('change', again);
 }
 
 // open makes the next refresh reload everything.
