@@ -44,7 +44,7 @@ type App struct {
 	groups    []*rows.Runner
 	generator contentGenerator     // nil: this process requests no chunks
 	local     *generator.Generator // of the local pools; nil: this process has none
-	related   feed.Neighbours      // nil: this process requests no neighbors
+	related   feed.Neighbors       // nil: this process requests no neighbors
 	interests peers.Interests      // nil: this process requests no terms and interests
 	known     peers.Known          // nil: this process cannot check whether a user exists
 	others    others               // nil: this process does not request the state of others

@@ -334,7 +334,7 @@ func (p *App) peer() http.Handler {
 		local.Generator = p.local
 	}
 	if r, ok := p.related.(related.Reader); ok {
-		local.Neighbours = r
+		local.Neighbors = r
 	}
 	if r, ok := p.retries.(retries.Reader); ok {
 		local.Retries = r

@@ -139,7 +139,7 @@ func (p *App) openFeed(context.Context) error {
 	}
 	log := feed.NewLog(client, p.streams)
 	p.feed, err = feed.New(p.cfg.Feed, feed.Deps{
-		Generator: p.generator, Explainer: p.generator, Pools: p.generator, Neighbours: p.related,
+		Generator: p.generator, Explainer: p.generator, Pools: p.generator, Neighbors: p.related,
 		Store: p.store, Deleted: p.deleted, TTL: p.cfg.FeedStore.ttl(),
 		Served: log, Activity: log, CursorKey: key, Metrics: p.metrics,
 	})

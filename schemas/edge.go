@@ -10,7 +10,7 @@ const (
 	BlockedEdge EdgeKind = "blocked" // Other blocks User
 )
 
-// Edge is the current state of one register of User towards Other. Topic edges, key: User. For one (user, other, kind),
+// Edge is the current state of one register of User toward Other. Topic edges, key: User. For one (user, other, kind),
 // later records are newer states.
 type Edge struct {
 	User  UserID   `avro:"user" json:"user"`

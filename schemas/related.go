@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Neighbour is a pin that is related to another one, as of the time of the observation; or a related interest, which has
+// Neighbor is a pin that is related to another one, as of the time of the observation; or a related interest, which has
 // only an ID.
-type Neighbour struct {
+type Neighbor struct {
 	ID      ID      `avro:"id" json:"id"`
 	Version Version `avro:"version" json:"version,omitempty"` // version of the facets
 	Facets  `avro:"facets"`
@@ -18,51 +18,51 @@ type Neighbour struct {
 
 // Near is a neighbor and the occurrence that made it one.
 type Near struct {
-	Neighbour Neighbour `avro:"neighbour" json:"neighbour"`
-	Weight    float64   `avro:"weight" json:"weight"` // weight of the occurrence, > 0
-	Time      Micros    `avro:"time" json:"time"`     // time of the occurrence
+	Neighbor Neighbor `avro:"neighbor" json:"neighbor"`
+	Weight   float64  `avro:"weight" json:"weight"` // weight of the occurrence, > 0
+	Time     Micros   `avro:"time" json:"time"`     // time of the occurrence
 }
 
 // RelatedRequest reports a positive action on a pin. It requests a delivery of the pin's neighbors to the user, and names
 // the pins that the user acted on at about the same time, which become neighbors. Topic related-requests, key: the pin.
 type RelatedRequest struct {
-	User   UserID    `avro:"user" json:"user"`
-	Verb   Verb      `avro:"verb" json:"verb,omitempty"`
-	Weight float64   `avro:"weight" json:"weight"` // weight of the action's verb, > 0
-	Time   Micros    `avro:"time" json:"time"`
-	Pin    Neighbour `avro:"pin" json:"pin"`
-	Near   []Near    `avro:"near" json:"near,omitempty"`
+	User   UserID   `avro:"user" json:"user"`
+	Verb   Verb     `avro:"verb" json:"verb,omitempty"`
+	Weight float64  `avro:"weight" json:"weight"` // weight of the action's verb, > 0
+	Time   Micros   `avro:"time" json:"time"`
+	Pin    Neighbor `avro:"pin" json:"pin"`
+	Near   []Near   `avro:"near" json:"near,omitempty"`
 }
 
 // BoardSave reports that a pin was saved to a board. Topic board-saves, key: the board.
 type BoardSave struct {
-	Board  BoardID   `avro:"board" json:"board"`
-	Time   Micros    `avro:"time" json:"time"`
-	Weight float64   `avro:"weight" json:"weight"` // weight of the action's verb, > 0
-	Pin    Neighbour `avro:"pin" json:"pin"`
+	Board  BoardID  `avro:"board" json:"board"`
+	Time   Micros   `avro:"time" json:"time"`
+	Weight float64  `avro:"weight" json:"weight"` // weight of the action's verb, > 0
+	Pin    Neighbor `avro:"pin" json:"pin"`
 }
 
 // RelatedPairs are new neighbors of pins and interests of one partition. Topic related-pairs, produced to that partition
 // explicitly.
 type RelatedPairs struct {
-	Pins  []Neighbour `avro:"pins" json:"pins"` // state of the neighbors
-	Pairs []Pair      `avro:"pairs" json:"pairs"`
+	Pins  []Neighbor `avro:"pins" json:"pins"` // state of the neighbors
+	Pairs []Pair     `avro:"pairs" json:"pairs"`
 	// Removed are deleted pins to remove from the neighbors of ids of the partition.
-	Removed []RemovedNeighbour `avro:"removed" json:"removed,omitempty"`
+	Removed []RemovedNeighbor `avro:"removed" json:"removed,omitempty"`
 }
 
-// RemovedNeighbour is a deleted pin to remove from the neighbors of one id.
-type RemovedNeighbour struct {
-	Of        ID `avro:"of" json:"of"`
-	Neighbour ID `avro:"neighbour" json:"neighbour"`
+// RemovedNeighbor is a deleted pin to remove from the neighbors of one id.
+type RemovedNeighbor struct {
+	Of       ID `avro:"of" json:"of"`
+	Neighbor ID `avro:"neighbor" json:"neighbor"`
 }
 
 // Pair is one occurrence of a neighbor of one id.
 type Pair struct {
-	Of        ID      `avro:"of" json:"of"`
-	Neighbour int32   `avro:"neighbour" json:"neighbour"` // its index in RelatedPairs.Pins
-	Weight    float64 `avro:"weight" json:"weight"`
-	Time      Micros  `avro:"time" json:"time"`
+	Of       ID      `avro:"of" json:"of"`
+	Neighbor int32   `avro:"neighbor" json:"neighbor"` // its index in RelatedPairs.Pins
+	Weight   float64 `avro:"weight" json:"weight"`
+	Time     Micros  `avro:"time" json:"time"`
 }
 
 // RelatedItem is a neighbor in an API response.
@@ -82,8 +82,8 @@ func (r *RelatedRequest) Validate(key string) error {
 		return Bad(fmt.Sprintf("related request: pin %.64q of weight %v", r.Pin.ID, r.Weight))
 	}
 	for i := range r.Near {
-		if n := &r.Near[i]; !positive(n.Weight) || n.Neighbour.validate() != nil {
-			return Bad(fmt.Sprintf("related request: neighbour %.64q of weight %v", n.Neighbour.ID, n.Weight))
+		if n := &r.Near[i]; !positive(n.Weight) || n.Neighbor.validate() != nil {
+			return Bad(fmt.Sprintf("related request: neighbor %.64q of weight %v", n.Neighbor.ID, n.Weight))
 		}
 	}
 	return nil
@@ -102,17 +102,17 @@ func (s *BoardSave) Validate(key string) error {
 
 // Validate returns a *BadRecordError for pairs that this project's programs never write.
 func (r *RelatedPairs) Validate() error {
-	if slices.ContainsFunc(r.Pins, func(n Neighbour) bool { return n.validate() != nil }) {
-		return Bad("related pairs: neighbour without an id or with an invalid quality")
+	if slices.ContainsFunc(r.Pins, func(n Neighbor) bool { return n.validate() != nil }) {
+		return Bad("related pairs: neighbor without an id or with an invalid quality")
 	}
 	for _, p := range r.Pairs {
-		if p.Of == "" || p.Neighbour < 0 || int(p.Neighbour) >= len(r.Pins) || !positive(p.Weight) {
-			return Bad(fmt.Sprintf("related pairs: neighbour %d of %.64q with weight %v", p.Neighbour, p.Of, p.Weight))
+		if p.Of == "" || p.Neighbor < 0 || int(p.Neighbor) >= len(r.Pins) || !positive(p.Weight) {
+			return Bad(fmt.Sprintf("related pairs: neighbor %d of %.64q with weight %v", p.Neighbor, p.Of, p.Weight))
 		}
 	}
 	for _, r := range r.Removed {
-		if r.Of == "" || r.Neighbour == "" {
-			return Bad(fmt.Sprintf("related pairs: removed neighbour %.64q of %.64q: want two ids", r.Neighbour, r.Of))
+		if r.Of == "" || r.Neighbor == "" {
+			return Bad(fmt.Sprintf("related pairs: removed neighbor %.64q of %.64q: want two ids", r.Neighbor, r.Of))
 		}
 	}
 	return nil
@@ -120,11 +120,11 @@ func (r *RelatedPairs) Validate() error {
 
 // MaxEncodedBytes returns an upper bound of the bytes of the neighbor in an encoded record. The numbers and the length of its
 // id take at most 32 bytes.
-func (n *Neighbour) MaxEncodedBytes() int { return 32 + len(n.ID) + n.maxEncodedBytes() }
+func (n *Neighbor) MaxEncodedBytes() int { return 32 + len(n.ID) + n.maxEncodedBytes() }
 
-func (n *Neighbour) validate() error {
+func (n *Neighbor) validate() error {
 	if n.ID == "" || !positive(n.Quality) {
-		return Bad("neighbour without an id or with an invalid quality")
+		return Bad("neighbor without an id or with an invalid quality")
 	}
 	return nil
 }

@@ -100,7 +100,7 @@ func matchType(t *testing.T, path string, n *node, typ reflect.Type) {
 func TestSchema_Files(t *testing.T) {
 	entries, err := schemaFiles.ReadDir("avsc")
 	must.OK(t, err)
-	got, want := []string(nil), []string{"facets", "neighbour", "served_item"}
+	got, want := []string(nil), []string{"facets", "neighbor", "served_item"}
 	for _, e := range entries {
 		got = append(got, strings.TrimSuffix(e.Name(), ".avsc"))
 	}

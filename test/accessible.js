@@ -53,15 +53,15 @@
   // Contrast of text, from the computed styles.
   const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
   const known = new Map();
-  const rgba = (colour) => {
-    if (!known.has(colour)) {
+  const rgba = (color) => {
+    if (!known.has(color)) {
       canvas.clearRect(0, 0, 1, 1);
-      canvas.fillStyle = colour;
+      canvas.fillStyle = color;
       canvas.fillRect(0, 0, 1, 1);
       const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
-      known.set(colour, [r, g, b, a / 255]);
+      known.set(color, [r, g, b, a / 255]);
     }
-    return known.get(colour);
+    return known.get(color);
   };
   const over = (top, below) => [0, 1, 2].map((i) => top[i] * top[3] + below[i] * (1 - top[3])).concat(1);
   const ground = (e) => {
@@ -100,9 +100,9 @@
     checked++;
     const style = getComputedStyle(e), size = parseFloat(style.fontSize);
     const wanted = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700) ? 3 : 4.5;
-    const colour = rgba(e.closest('svg') ? style.fill : style.color), clear = opacity(e);
+    const color = rgba(e.closest('svg') ? style.fill : style.color), clear = opacity(e);
     for (const behind of grounds(e)) {
-      const got = ratio(over([...colour.slice(0, 3), colour[3] * clear], behind), behind);
+      const got = ratio(over([...color.slice(0, 3), color[3] * clear], behind), behind);
       if (got < wanted - 0.01) found.push(`${where(e)}: contrast ${got.toFixed(2)}, want ${wanted}`);
     }
     if (size < 11) found.push(`${where(e)}: letters of ${size} pixels`);

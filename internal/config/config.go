@@ -136,7 +136,7 @@ var lineOf = regexp.MustCompile(`^line (\d+): (.*)$`)
 // unknownField matches yaml's message for a key that the struct does not have.
 var unknownField = regexp.MustCompile(`^field (\S+) not found in type \S+$`)
 
-// decodeErrors returns one error per problem of the file, with its line: "smartfeed.yaml:4: unknown key pools.colour".
+// decodeErrors returns one error per problem of the file, with its line: "smartfeed.yaml:4: unknown key pools.color".
 func decodeErrors(err error, file string, lines map[string]int) []error {
 	var types *yaml.TypeError
 	if !errors.As(err, &types) {

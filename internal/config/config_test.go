@@ -76,14 +76,14 @@ func TestLoad_LaterSourcesOverride(t *testing.T) {
 }
 
 func TestLoad_ReportsEveryMistakeWithItsPlace(t *testing.T) {
-	file := write(t, "dir: x\npools:\n  cap: many\n  colour: red\nextra: 1\n")
+	file := write(t, "dir: x\npools:\n  cap: many\n  color: red\nextra: 1\n")
 	err := Load(defaults(), Source{
 		File:    file,
 		Environ: []string{"SMARTFEED_POOLS_HALF_LIFE=soon", "SMARTFEED_NOSUCH=1"},
 		Flags:   parsed(t, "--loud=perhaps"),
 	})
 	for _, want := range []string{
-		file + ":3: ", file + ":4: unknown key pools.colour", file + ":5: unknown key extra",
+		file + ":3: ", file + ":4: unknown key pools.color", file + ":5: unknown key extra",
 		`SMARTFEED_POOLS_HALF_LIFE: "soon": want duration`, "SMARTFEED_NOSUCH: unknown variable",
 		`--loud: "perhaps": want bool`,
 	} {

@@ -24,8 +24,8 @@ func (r *recentActions) Pack(p *packed.Packer) {
 	packed.Items(p, (*[]schemas.Near)(r), func(p *packed.Packer, a *schemas.Near) {
 		packed.Int(p, &a.Time)
 		packed.Float(p, &a.Weight)
-		packed.String(p, &a.Neighbour.ID)
-		ranked.PackNeighbour(p, &a.Neighbour)
+		packed.String(p, &a.Neighbor.ID)
+		ranked.PackNeighbor(p, &a.Neighbor)
 	})
 }
 

@@ -19,7 +19,7 @@ func TestJoins_KeepNamedAttributes(t *testing.T) {
 		VerbAttributes: schemas.VerbAttributes{Board: "board:v", Surface: "home", Attributes: map[string]string{"device": "ios"}},
 		ObjectAttributes: schemas.ObjectAttributes{
 			Facets:    schemas.Facets{Author: "user:2", Board: "board:o", Interests: []schemas.InterestID{"interest:o"}},
-			Embedding: []float32{2}, Attributes: map[string]string{"price": "3", "colour": "red"},
+			Embedding: []float32{2}, Attributes: map[string]string{"price": "3", "color": "red"},
 		},
 	}
 	bare := schemas.EnrichedAction{ID: "e", Actor: "user:1", Verb: "view", Object: "pin:1"}

@@ -12,7 +12,7 @@ import (
 // actions close in time to the pin. The latter is also the request for the pin's neighbors.
 func (t table) relate(a *schemas.EnrichedAction) error {
 	weight := t.cfg.Verbs[a.Verb]
-	pin := neighbourOf(a)
+	pin := neighborOf(a)
 	if weight < t.cfg.RelatedMinWeight || pin.Version == 0 {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (t table) relate(a *schemas.EnrichedAction) error {
 	if err != nil {
 		return err
 	}
-	action := schemas.Near{Neighbour: pin, Weight: weight, Time: a.Timestamp}
+	action := schemas.Near{Neighbor: pin, Weight: weight, Time: a.Timestamp}
 	for _, other := range recent {
 		if near, ok := together(action, other, t.cfg.RelatedWindow); ok {
 			request.Near = append(request.Near, near)
@@ -39,10 +39,10 @@ func (t table) relate(a *schemas.EnrichedAction) error {
 	return rows.Send(t.tx, t.streams.RelatedRequests, string(pin.ID), &request)
 }
 
-// neighbourOf returns the pin of an action. Its version is 0 if the pin is unknown or not created.
-func neighbourOf(a *schemas.EnrichedAction) schemas.Neighbour {
+// neighborOf returns the pin of an action. Its version is 0 if the pin is unknown or not created.
+func neighborOf(a *schemas.EnrichedAction) schemas.Neighbor {
 	o := &a.ObjectAttributes
-	return schemas.Neighbour{ID: a.Object, Version: o.Version, Facets: o.Facets, Created: o.Created, Quality: o.Quality}
+	return schemas.Neighbor{ID: a.Object, Version: o.Version, Facets: o.Facets, Created: o.Created, Quality: o.Quality}
 }
 
 // keepRecent stores an action among the newest Config.RelatedMaxActions. It replaces an action on the same pin at the same
@@ -53,7 +53,7 @@ func (t table) keepRecent(recent recentActions, action schemas.Near) error {
 		return nil // older than all stored actions
 	}
 	recent = slices.DeleteFunc(recent, func(old schemas.Near) bool {
-		return old.Time == action.Time && old.Neighbour.ID == action.Neighbour.ID
+		return old.Time == action.Time && old.Neighbor.ID == action.Neighbor.ID
 	})
 	at := slices.IndexFunc(recent, func(old schemas.Near) bool { return old.Time <= action.Time })
 	if at < 0 {
@@ -74,8 +74,8 @@ func together(action, other schemas.Near, within time.Duration) (schemas.Near, b
 	if last.Time < first.Time || last.Time == first.Time && last.Weight < first.Weight {
 		first, last = last, first
 	}
-	near := schemas.Near{Neighbour: other.Neighbour, Weight: last.Weight, Time: last.Time}
-	return near, other.Neighbour.ID != action.Neighbour.ID && apart(first.Time, last.Time) <= within
+	near := schemas.Near{Neighbor: other.Neighbor, Weight: last.Weight, Time: last.Time}
+	return near, other.Neighbor.ID != action.Neighbor.ID && apart(first.Time, last.Time) <= within
 }
 
 // apart returns the time between two events, in either order.

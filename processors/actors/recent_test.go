@@ -30,7 +30,7 @@ func nears(requests []schemas.RelatedRequest) []string {
 	for _, r := range requests {
 		names := []string{string(r.Pin.ID) + ":"}
 		for _, n := range r.Near {
-			names = append(names, fmt.Sprintf("%s×%v", n.Neighbour.ID, n.Weight))
+			names = append(names, fmt.Sprintf("%s×%v", n.Neighbor.ID, n.Weight))
 		}
 		slices.Sort(names[1:])
 		list = append(list, strings.Join(names, " "))
@@ -82,7 +82,7 @@ func TestRelate_ActionsCloseInTime(t *testing.T) {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 	first := records[slices.IndexFunc(records, func(r proctest.Record[schemas.RelatedRequest]) bool { return r.Value.Pin.ID == "pin:2" })].Value
-	wantPin := schemas.Neighbour{ID: "pin:2", Version: 2, Facets: schemas.Facets{Author: "user:ada"}, Created: 5, Quality: 2}
+	wantPin := schemas.Neighbor{ID: "pin:2", Version: 2, Facets: schemas.Facets{Author: "user:ada"}, Created: 5, Quality: 2}
 	if diff := gocmp.Diff(wantPin, first.Pin, cmpopts.EquateEmpty()); diff != "" || first.User != "user:eve" || first.Weight != 3 {
 		t.Errorf("request of %s with weight %v, pin (-want +got):\n%s", first.User, first.Weight, diff)
 	}

@@ -179,7 +179,7 @@ func TestInterests_EvidenceAndEngagementBySource(t *testing.T) {
 	at := schemas.MicrosOf(now.Add(-24 * time.Hour))
 	act := func(user schemas.UserID, pin string, verb schemas.Verb, weight float64, at schemas.Micros) {
 		proctest.Publish(r.Wire, r.Streams.RelatedRequests, pin, &schemas.RelatedRequest{User: user, Verb: verb, Weight: weight, Time: at,
-			Pin: schemas.Neighbour{ID: schemas.ID(pin), Version: 1, Quality: 1, Facets: schemas.Facets{Interests: []schemas.InterestID{"interest:tea"}}}})
+			Pin: schemas.Neighbor{ID: schemas.ID(pin), Version: 1, Quality: 1, Facets: schemas.Facets{Interests: []schemas.InterestID{"interest:tea"}}}})
 	}
 	show := func(user schemas.UserID, pin string, source schemas.Source) {
 		r.show(&schemas.Impressions{User: user, Time: at, Pins: []schemas.ShownPin{{Pin: schemas.PinID(pin), Source: source}}})
@@ -241,7 +241,7 @@ func (r *rig) like(user schemas.UserID, pin schemas.PinID, arrival time.Time) {
 	r.t.Helper()
 	proctest.PublishAt(r.Wire, r.Streams.RelatedRequests, arrival, string(pin), &schemas.RelatedRequest{
 		User: user, Verb: "save", Weight: 4, Time: schemas.MicrosOf(now),
-		Pin: schemas.Neighbour{ID: schemas.ID(pin), Version: 1, Quality: 1, Facets: schemas.Facets{Interests: []schemas.InterestID{"interest:tea"}}},
+		Pin: schemas.Neighbor{ID: schemas.ID(pin), Version: 1, Quality: 1, Facets: schemas.Facets{Interests: []schemas.InterestID{"interest:tea"}}},
 	})
 }
 

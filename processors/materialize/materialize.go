@@ -107,9 +107,9 @@ func New(cfg Config, env Env) (*Sink, error) {
 	lag := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "smartfeed_materialize_lag_seconds", Help: "Age of the oldest record that is read but not yet durable, in seconds, or 0 if there is none.",
 	}, s.lag)
-	labelled := prometheus.WrapRegistererWith(prometheus.Labels{"group": s.group}, env.Metrics)
+	labeled := prometheus.WrapRegistererWith(prometheus.Labels{"group": s.group}, env.Metrics)
 	for _, c := range []prometheus.Collector{s.deadLetters, s.seconds, s.endToEnd, lag} {
-		if err := labelled.Register(c); err != nil {
+		if err := labeled.Register(c); err != nil {
 			return nil, fmt.Errorf("materialize: register metrics: %w", err)
 		}
 	}

@@ -76,7 +76,7 @@ func (g *group) completeDelivery(tx *rows.Tx, d *schemas.Delivery) error {
 // effectOf returns the effect that a delivery of the source counts as.
 func effectOf(source schemas.Source) string {
 	if source == schemas.Related {
-		return effectNeighbours
+		return effectNeighbors
 	}
 	return effectDeliveries
 }

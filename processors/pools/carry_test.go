@@ -18,7 +18,7 @@ func TestCarry(t *testing.T) {
 		return row, ranked.AppendBody(nil, &schemas.PinContent{Created: created})
 	}
 	rowOfSource := func(source schemas.Source) []byte { row, _ := candidate(source, day); return row }
-	neighbour, body := candidate(schemas.Related, day)
+	neighbor, body := candidate(schemas.Related, day)
 	foreign, foreignBody := candidate(schemas.Related, day+time.Hour)
 	tests := []struct {
 		name       string
@@ -34,7 +34,7 @@ func TestCarry(t *testing.T) {
 		{"other source", Carry{Source: schemas.FromInterest}, rowOfSource(schemas.Following), body, true, 0},
 		{"selected source", Carry{Source: schemas.FromInterest}, rowOfSource(schemas.FromInterest), body, false, 0},
 		{"external offer", Carry{HalfLife: day}, rowOfSource("shop"), body, true, 0},
-		{"a neighbor", Carry{HalfLife: day}, neighbour, body, true, 0},
+		{"a neighbor", Carry{HalfLife: day}, neighbor, body, true, 0},
 		{"neighbor with another half-life", Carry{HalfLife: day}, foreign, foreignBody, false, 1},
 		{"neighbor without a half-life", Carry{}, foreign, foreignBody, true, 0},
 	}

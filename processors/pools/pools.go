@@ -186,7 +186,7 @@ const (
 	effectAdmitted    = "admitted_follows"
 
 	effectDeliveries = "deliveries"         // candidates delivered over an edge, one per pin and user
-	effectNeighbours = "related_deliveries" // candidates delivered by related, one per pin and user
+	effectNeighbors  = "related_deliveries" // candidates delivered by related, one per pin and user
 )
 
 // Reasons for intentional drops.

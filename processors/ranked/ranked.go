@@ -72,8 +72,8 @@ func AppendBody(b []byte, body *schemas.PinContent) []byte {
 	return body.AppendBinary(b)
 }
 
-// PackNeighbour packs a neighbor without its id as a part of a row; see package packed.
-func PackNeighbour(p *packed.Packer, n *schemas.Neighbour) {
+// PackNeighbor packs a neighbor without its id as a part of a row; see package packed.
+func PackNeighbor(p *packed.Packer, n *schemas.Neighbor) {
 	packed.Int(p, &n.Version)
 	packed.Float(p, &n.Quality)
 	packed.Int(p, &n.Created)

@@ -15,7 +15,7 @@ func TestCard_DeletionRemovesNeighborsOnBothSides(t *testing.T) {
 	r := newRig(t, related.DefaultConfig())
 	act := func(on, near int) {
 		r.send(&schemas.RelatedRequest{
-			User: "user:1", Weight: 1, Time: base, Pin: pin(on), Near: []schemas.Near{{Neighbour: pin(near), Weight: 1, Time: base}},
+			User: "user:1", Weight: 1, Time: base, Pin: pin(on), Near: []schemas.Near{{Neighbor: pin(near), Weight: 1, Time: base}},
 		})
 	}
 	for other := 2; other < 6; other++ {
@@ -23,7 +23,7 @@ func TestCard_DeletionRemovesNeighborsOnBothSides(t *testing.T) {
 	}
 	act(2, 3)
 	r.WaitIdle()
-	if got := len(r.neighbours("pin:1", 100)); got != 4 {
+	if got := len(r.neighbors("pin:1", 100)); got != 4 {
 		t.Fatalf("%d neighbors before the deletion, want 4", got)
 	}
 	card := func(n int, deleted bool) {
@@ -40,7 +40,7 @@ func TestCard_DeletionRemovesNeighborsOnBothSides(t *testing.T) {
 			t.Errorf("%s: the deleted pin has %d rows, want 1", when, got)
 		}
 		for of, want := range map[schemas.ID]int{"pin:1": 0, "pin:2": 1, "pin:3": 1, "pin:4": 0} {
-			if got := r.neighbours(of, 100); len(got) != want {
+			if got := r.neighbors(of, 100); len(got) != want {
 				t.Errorf("%s: neighbors of %s: %+v, want %d", when, of, got, want)
 			}
 		}

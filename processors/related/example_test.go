@@ -21,7 +21,7 @@ func (notOwner) Read(_ context.Context, owner string, _ func(rows.Snapshot) erro
 // and serving/peers forwards the request.
 func ExampleReader() {
 	reader := related.Reader{Rows: notOwner{}}
-	_, err := reader.Neighbours(context.Background(), "pin:42", 10)
+	_, err := reader.Neighbors(context.Background(), "pin:42", 10)
 	var notOwner *rows.NotOwnerError
 	if errors.As(err, &notOwner) {
 		fmt.Println("forward to the owner of partition", notOwner.Partition)

@@ -26,8 +26,8 @@ var base = schemas.MicrosOf(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
 
 func after(d time.Duration) schemas.Micros { return schemas.MicrosOf(base.Time().Add(d)) }
 
-func pin(n int) schemas.Neighbour {
-	return schemas.Neighbour{
+func pin(n int) schemas.Neighbor {
+	return schemas.Neighbor{
 		ID: schemas.ID(fmt.Sprintf("pin:%d", n)), Version: schemas.Version(100 + n), Quality: 1 + float64(n),
 		Facets: schemas.Facets{
 			Author: schemas.UserID(fmt.Sprintf("user:author-%d", n%3)),
@@ -55,8 +55,8 @@ func (o *oracle) add(of, other schemas.ID, weight float64, at schemas.Micros) {
 
 func (o *oracle) request(r *schemas.RelatedRequest) {
 	for _, n := range r.Near {
-		o.add(r.Pin.ID, n.Neighbour.ID, n.Weight, n.Time)
-		o.add(n.Neighbour.ID, r.Pin.ID, n.Weight, n.Time)
+		o.add(r.Pin.ID, n.Neighbor.ID, n.Weight, n.Time)
+		o.add(n.Neighbor.ID, r.Pin.ID, n.Weight, n.Time)
 	}
 	for _, of := range r.Pin.Interests {
 		for _, other := range r.Pin.Interests {
@@ -81,8 +81,8 @@ func (o *oracle) save(s *schemas.BoardSave) {
 	o.boards[s.Board] = append(o.boards[s.Board], s)
 }
 
-// neighbours returns the shares of an id's neighbors, strongest first.
-func (o *oracle) neighbours(of schemas.ID) []schemas.RelatedItem {
+// neighbors returns the shares of an id's neighbors, strongest first.
+func (o *oracle) neighbors(of schemas.ID) []schemas.RelatedItem {
 	total := 0.0
 	for _, w := range o.weights[of] {
 		total += w
@@ -109,13 +109,13 @@ func newRig(t *testing.T, cfg related.Config) *rig {
 	return r
 }
 
-// neighbours retries until this process owns the partition.
-func (r *rig) neighbours(of schemas.ID, limit int) []schemas.RelatedItem {
+// neighbors retries until this process owns the partition.
+func (r *rig) neighbors(of schemas.ID, limit int) []schemas.RelatedItem {
 	r.t.Helper()
 	var list []schemas.RelatedItem
 	r.Eventually("the neighbors of "+string(of), func() bool {
 		var err error
-		list, err = related.Reader{Rows: r.member.View(topics.Related)}.Neighbours(r.t.Context(), of, limit)
+		list, err = related.Reader{Rows: r.member.View(topics.Related)}.Neighbors(r.t.Context(), of, limit)
 		var away *rows.NotOwnerError
 		if err != nil && !errors.As(err, &away) {
 			r.t.Fatal(err)
@@ -156,7 +156,7 @@ func TestRelated_SharesEqualDecayedSums(t *testing.T) {
 		req := &schemas.RelatedRequest{User: "user:u", Weight: weight, Time: at, Pin: pin(p)}
 		for q := range 12 {
 			if q != p && rng.IntN(4) == 0 {
-				req.Near = append(req.Near, schemas.Near{Neighbour: pin(q), Weight: weight, Time: at})
+				req.Near = append(req.Near, schemas.Near{Neighbor: pin(q), Weight: weight, Time: at})
 			}
 		}
 		o.request(req)
@@ -169,8 +169,8 @@ func TestRelated_SharesEqualDecayedSums(t *testing.T) {
 	r.WaitIdle()
 	compared := 0
 	for of := range o.weights {
-		want := o.neighbours(of)
-		got := r.neighbours(of, 1000)
+		want := o.neighbors(of)
+		got := r.neighbors(of, 1000)
 		if diff := gocmp.Diff(want, got, cmpopts.EquateApprox(1e-9, 0), cmpopts.IgnoreFields(schemas.RelatedItem{}, "Facets", "Created")); diff != "" {
 			t.Errorf("neighbors of %s (-want +got):\n%s", of, diff)
 		}
@@ -193,7 +193,7 @@ func TestRequest_DeliversNeighbors(t *testing.T) {
 	cfg.DeliveredNeighbors = 2
 	r := newRig(t, cfg)
 	near := func(n int, weight float64) schemas.Near {
-		return schemas.Near{Neighbour: pin(n), Weight: weight, Time: base}
+		return schemas.Near{Neighbor: pin(n), Weight: weight, Time: base}
 	}
 	r.send(&schemas.RelatedRequest{User: "user:first", Weight: 1, Time: base, Pin: pin(1), Near: []schemas.Near{near(2, 5), near(3, 2), near(4, 3)}})
 	r.WaitIdle()
@@ -227,7 +227,7 @@ func TestOffer_OmitsUnderflowingShares(t *testing.T) {
 	r := newRig(t, related.DefaultConfig())
 	long, longer := schemas.MicrosOf(time.Time{}), schemas.Micros(math.MinInt64)
 	r.send(&schemas.RelatedRequest{User: "user:first", Weight: 1, Time: long, Pin: pin(1), Near: []schemas.Near{
-		{Neighbour: pin(2), Weight: 1, Time: long}, {Neighbour: pin(3), Weight: 1, Time: longer}, {Neighbour: pin(4), Weight: 1, Time: base},
+		{Neighbor: pin(2), Weight: 1, Time: long}, {Neighbor: pin(3), Weight: 1, Time: longer}, {Neighbor: pin(4), Weight: 1, Time: base},
 	}})
 	r.WaitIdle()
 	r.send(&schemas.RelatedRequest{User: "user:second", Weight: 3, Time: base, Pin: pin(1)})
@@ -249,10 +249,10 @@ func TestTrim_KeepsStrongestNeighbors(t *testing.T) {
 	for i := range all {
 		n := (i * 37) % all // not in the order of strength
 		r.send(&schemas.RelatedRequest{User: "user:u", Weight: 1, Time: base, Pin: pin(100_000),
-			Near: []schemas.Near{{Neighbour: pin(n), Weight: float64(n + 1), Time: after(time.Duration(i))}}})
+			Near: []schemas.Near{{Neighbor: pin(n), Weight: float64(n + 1), Time: after(time.Duration(i))}}})
 	}
 	r.WaitIdle()
-	got := r.neighbours(pin(100_000).ID, 10*cfg.MaxNeighbors)
+	got := r.neighbors(pin(100_000).ID, 10*cfg.MaxNeighbors)
 	if limit := cfg.MaxNeighbors + cfg.MaxNeighbors/4; len(got) < cfg.MaxNeighbors || len(got) > limit {
 		t.Fatalf("%d of %d neighbors are kept, want %d to %d", len(got), all, cfg.MaxNeighbors, limit)
 	}
@@ -264,7 +264,7 @@ func TestTrim_KeepsStrongestNeighbors(t *testing.T) {
 }
 
 // widePin returns a pin with the longest facets that an event may have.
-func widePin(n int) schemas.Neighbour {
+func widePin(n int) schemas.Neighbor {
 	p := pin(n)
 	p.Interests = nil
 	for i := range schemas.MaxInterests {
@@ -284,7 +284,7 @@ func TestOffer_SplitsDeliveriesByBytes(t *testing.T) {
 	for _, from := range []int{1, 1 + half} {
 		req := &schemas.RelatedRequest{User: "user:u", Weight: 1, Time: base, Pin: pin(0)}
 		for n := range half {
-			req.Near = append(req.Near, schemas.Near{Neighbour: widePin(from + n), Weight: 1, Time: base})
+			req.Near = append(req.Near, schemas.Near{Neighbor: widePin(from + n), Weight: 1, Time: base})
 		}
 		r.send(req)
 		r.WaitIdle()
@@ -318,7 +318,7 @@ func TestSave_PairsLastPinsOfBoard(t *testing.T) {
 		30: {"pin:7", "pin:8", "pin:9"},
 	} {
 		var got []schemas.ID
-		for _, item := range r.neighbours(pin(of).ID, 100) {
+		for _, item := range r.neighbors(pin(of).ID, 100) {
 			got = append(got, item.ID)
 		}
 		slices.Sort(got)
@@ -338,7 +338,7 @@ func TestRelated_SendBadRecordsToDeadLetters(t *testing.T) {
 	proctest.Publish(r.Wire, r.Streams.RelatedRequests, "pin:1", &weightless)
 	proctest.Publish(r.Wire, r.Streams.BoardSaves, "board:x", &schemas.BoardSave{Board: "board:y", Weight: 1, Pin: pin(1)})
 	proctest.PublishTo(r.Wire, r.Streams.RelatedPairs, 0, "k", time.Time{},
-		&schemas.RelatedPairs{Pins: []schemas.Neighbour{pin(1)}, Pairs: []schemas.Pair{{Of: "pin:9", Neighbour: 1, Weight: 1}}})
+		&schemas.RelatedPairs{Pins: []schemas.Neighbor{pin(1)}, Pairs: []schemas.Pair{{Of: "pin:9", Neighbor: 1, Weight: 1}}})
 	r.WaitIdle()
 	var reasons []string
 	for _, rec := range proctest.Drain(r.Wire, r.Streams.DeadLetters) {
@@ -346,7 +346,7 @@ func TestRelated_SendBadRecordsToDeadLetters(t *testing.T) {
 	}
 	slices.Sort(reasons)
 	want := []string{
-		`board save: key "board:x": want the board "board:y"`, `related pairs: neighbour 1 of "pin:9" with weight 1`,
+		`board save: key "board:x": want the board "board:y"`, `related pairs: neighbor 1 of "pin:9" with weight 1`,
 		`related request: key "pin:2": want the pin "pin:1"`, `related request: pin "pin:1" of weight 0`,
 	}
 	if diff := gocmp.Diff(want, reasons); diff != "" {

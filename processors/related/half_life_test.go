@@ -47,7 +47,7 @@ const (
 // together adds recent occurrences of each of the others with both pins, the given number of times.
 func (r *rig) together(times int, others ...int) {
 	near := func(n int) []schemas.Near {
-		return []schemas.Near{{Neighbour: pin(n), Weight: 1, Time: schemas.MicrosOf(time.Now())}}
+		return []schemas.Near{{Neighbor: pin(n), Weight: 1, Time: schemas.MicrosOf(time.Now())}}
 	}
 	for range times {
 		for _, n := range others {
@@ -66,7 +66,7 @@ func (r *rig) wantShares(of schemas.ID, times map[schemas.ID]float64, all float6
 	for id, n := range times {
 		want[id] = n / all
 	}
-	for _, item := range r.neighbours(of, len(times)) {
+	for _, item := range r.neighbors(of, len(times)) {
 		got[item.ID] = item.Share
 	}
 	// The decay between an action and the change of the half-life is a thousandth in two minutes.

@@ -51,20 +51,20 @@ func (p *pairing) remove(of, deleted schemas.ID) {
 	size := len(of) + len(deleted) + numbers
 	b := p.of(of, size)
 	b.size += size
-	b.Removed = append(b.Removed, schemas.RemovedNeighbour{Of: of, Neighbour: deleted})
+	b.Removed = append(b.Removed, schemas.RemovedNeighbor{Of: of, Neighbor: deleted})
 }
 
 // pair adds a neighbor for a pin or interest.
-func (p *pairing) pair(of schemas.ID, n *schemas.Neighbour, weight float64, at schemas.Micros) {
+func (p *pairing) pair(of schemas.ID, n *schemas.Neighbor, weight float64, at schemas.Micros) {
 	b := p.of(of, len(of)+numbers+n.MaxEncodedBytes())
 	b.size += len(of) + numbers
-	place := slices.IndexFunc(b.Pins, func(known schemas.Neighbour) bool { return known.ID == n.ID })
+	place := slices.IndexFunc(b.Pins, func(known schemas.Neighbor) bool { return known.ID == n.ID })
 	if place < 0 {
 		place = len(b.Pins)
 		b.Pins = append(b.Pins, *n)
 		b.size += n.MaxEncodedBytes()
 	}
-	b.Pairs = append(b.Pairs, schemas.Pair{Of: of, Neighbour: int32(place), Weight: weight, Time: at})
+	b.Pairs = append(b.Pairs, schemas.Pair{Of: of, Neighbor: int32(place), Weight: weight, Time: at})
 }
 
 // interests pairs the first limit interests of a pin with one another.
@@ -73,7 +73,7 @@ func (p *pairing) interests(ids []schemas.InterestID, limit int, weight float64,
 	for _, of := range ids {
 		for _, other := range ids {
 			if of != other {
-				p.pair(schemas.ID(of), &schemas.Neighbour{ID: schemas.ID(other), Quality: 1}, weight, at)
+				p.pair(schemas.ID(of), &schemas.Neighbor{ID: schemas.ID(other), Quality: 1}, weight, at)
 			}
 		}
 	}

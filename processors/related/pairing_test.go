@@ -22,7 +22,7 @@ func TestPairing_SplitsRecordsByBytes(t *testing.T) {
 	p.interests(interests, len(interests), 1, 1)
 	want := len(interests) * (len(interests) - 1)
 	for n := range 100 {
-		other := schemas.Neighbour{ID: schemas.ID(long(fmt.Sprintf("pin:%d-", n))), Quality: 1, Facets: schemas.Facets{Interests: interests}}
+		other := schemas.Neighbor{ID: schemas.ID(long(fmt.Sprintf("pin:%d-", n))), Quality: 1, Facets: schemas.Facets{Interests: interests}}
 		p.pair("pin:saved", &other, 1, 1)
 		want++
 	}

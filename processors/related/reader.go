@@ -16,9 +16,9 @@ type Rows interface {
 // Reader returns the neighbors of pins and interests whose partitions this process owns.
 type Reader struct{ Rows Rows }
 
-// Neighbours returns up to limit neighbors of a pin or an interest, strongest first. The result is empty if there are
+// Neighbors returns up to limit neighbors of a pin or an interest, strongest first. The result is empty if there are
 // none. It returns a *rows.NotOwnerError if this process does not own the partition.
-func (r Reader) Neighbours(ctx context.Context, of schemas.ID, limit int) ([]schemas.RelatedItem, error) {
+func (r Reader) Neighbors(ctx context.Context, of schemas.ID, limit int) ([]schemas.RelatedItem, error) {
 	items := []schemas.RelatedItem{}
 	err := r.Rows.Read(ctx, string(of), func(s rows.Snapshot) error {
 		list, err := best(s, limit)

@@ -99,13 +99,13 @@ func (g *group) request(tx *rows.Tx, r *schemas.RelatedRequest) error {
 	if err != nil {
 		return err
 	}
-	own := neighbours{tx.Own(), g.cfg, scale}
+	own := neighbors{tx.Own(), g.cfg, scale}
 	for i := range r.Near {
 		near := &r.Near[i]
-		if added, err := own.add(&near.Neighbour, near.Weight, near.Time); err != nil || !added {
+		if added, err := own.add(&near.Neighbor, near.Weight, near.Time); err != nil || !added {
 			return err
 		}
-		p.pair(near.Neighbour.ID, &r.Pin, near.Weight, near.Time)
+		p.pair(near.Neighbor.ID, &r.Pin, near.Weight, near.Time)
 	}
 	p.interests(r.Pin.Interests, g.cfg.PairedInterests, r.Weight, r.Time)
 	if err := g.sendPairs(tx, p); err != nil {
@@ -115,7 +115,7 @@ func (g *group) request(tx *rows.Tx, r *schemas.RelatedRequest) error {
 }
 
 // offer delivers the strongest neighbors of a pin to the user who acted on it.
-func (g *group) offer(tx *rows.Tx, own neighbours, r *schemas.RelatedRequest) error {
+func (g *group) offer(tx *rows.Tx, own neighbors, r *schemas.RelatedRequest) error {
 	list, err := own.best(g.cfg.DeliveredNeighbors)
 	if err != nil || len(list) == 0 {
 		return err
@@ -178,7 +178,7 @@ func (g *group) pair(tx *rows.Tx, r *schemas.RelatedPairs) error {
 	defer g.pairs.Put(p)
 	p.reset()
 	for _, pair := range r.Pairs {
-		own, other := neighbours{tx.Of(string(pair.Of)), g.cfg, scale}, &r.Pins[pair.Neighbour]
+		own, other := neighbors{tx.Of(string(pair.Of)), g.cfg, scale}, &r.Pins[pair.Neighbor]
 		added, err := own.add(other, pair.Weight, pair.Time)
 		if err != nil {
 			return err
@@ -188,7 +188,7 @@ func (g *group) pair(tx *rows.Tx, r *schemas.RelatedPairs) error {
 		}
 	}
 	for _, removed := range r.Removed {
-		if err := (neighbours{tx.Of(string(removed.Of)), g.cfg, scale}).remove(removed.Neighbour); err != nil {
+		if err := (neighbors{tx.Of(string(removed.Of)), g.cfg, scale}).remove(removed.Neighbor); err != nil {
 			return err
 		}
 	}
@@ -206,7 +206,7 @@ func (g *group) card(tx *rows.Tx, c *schemas.Card) error {
 	p := g.pairs.Get().(*pairing)
 	defer g.pairs.Put(p)
 	p.reset()
-	ids, err := neighbours{own: tx.Own(), cfg: g.cfg}.clear()
+	ids, err := neighbors{own: tx.Own(), cfg: g.cfg}.clear()
 	if err != nil {
 		return err
 	}

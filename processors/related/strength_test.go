@@ -56,13 +56,13 @@ func TestStrength_PlusAndShare(t *testing.T) {
 	}
 }
 
-func TestNeighbourRowRoundTrip(t *testing.T) {
-	n := neighbour{Neighbour: schemas.Neighbour{Version: 7, Quality: 0.25}, strength: 456.5}
-	want := schemas.Neighbour{Version: 9, Facets: schemas.Facets{Author: "user:a", Board: "board:b"}, Created: 5, Quality: 2}
+func TestNeighborRowRoundTrip(t *testing.T) {
+	n := neighbor{Neighbor: schemas.Neighbor{Version: 7, Quality: 0.25}, strength: 456.5}
+	want := schemas.Neighbor{Version: 9, Facets: schemas.Facets{Author: "user:a", Board: "board:b"}, Created: 5, Quality: 2}
 	n.update(&want)
-	n.update(&schemas.Neighbour{Version: 8, Facets: schemas.Facets{Author: "user:old"}, Quality: 1}) // arrived late
-	got, err := packed.Decode[neighbour](packed.Encode(&n))
-	if err != nil || got.strength != 456.5 || !cmp.Equal(got.Neighbour, want) {
+	n.update(&schemas.Neighbor{Version: 8, Facets: schemas.Facets{Author: "user:old"}, Quality: 1}) // arrived late
+	got, err := packed.Decode[neighbor](packed.Encode(&n))
+	if err != nil || got.strength != 456.5 || !cmp.Equal(got.Neighbor, want) {
 		t.Errorf("decoded %+v, %v", got, err)
 	}
 	w := totals{strength: 2.5, kept: 7, deleted: true}

@@ -16,28 +16,28 @@ import (
 
 // The kinds of rows, by the first byte of their names.
 const (
-	rowNeighbour = 'n' // id → strength and state of the neighbor
-	rowPlace     = 'p' // strength (best first), id → empty
-	rowTotals    = 'a' // → total strength of all occurrences, number of neighbors kept
-	rowSave      = 's' // time (newest first), pin → the record of board-saves
+	rowNeighbor = 'n' // id → strength and state of the neighbor
+	rowPlace    = 'p' // strength (best first), id → empty
+	rowTotals   = 'a' // → total strength of all occurrences, number of neighbors kept
+	rowSave     = 's' // time (newest first), pin → the record of board-saves
 )
 
-func neighbourName(id schemas.ID) []byte { return append([]byte{rowNeighbour}, id...) }
+func neighborName(id schemas.ID) []byte { return append([]byte{rowNeighbor}, id...) }
 
 func placeName(s strength, id schemas.ID) []byte {
 	return append(ranked.AppendScore([]byte{rowPlace}, float64(s)), id...)
 }
 
 // Pack implements packed.Row. The id is in the name of the row.
-func (n *neighbour) Pack(p *packed.Packer) {
+func (n *neighbor) Pack(p *packed.Packer) {
 	p.Version(2)
 	packed.Float(p, &n.strength)
-	ranked.PackNeighbour(p, &n.Neighbour)
+	ranked.PackNeighbor(p, &n.Neighbor)
 }
 
 // find returns one neighbor, or nil if there is none.
-func find(t rows.RowReader, id schemas.ID) (*neighbour, error) {
-	n, found, err := rows.Value[neighbour](t, neighbourName(id))
+func find(t rows.RowReader, id schemas.ID) (*neighbor, error) {
+	n, found, err := rows.Value[neighbor](t, neighborName(id))
 	if err != nil || !found {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func places(t rows.RowReader, limit int) ([]schemas.ID, error) {
 }
 
 // best returns the strongest neighbors, with their share in the total strength.
-func best(t rows.RowReader, limit int) ([]neighbour, error) {
+func best(t rows.RowReader, limit int) ([]neighbor, error) {
 	if limit == 0 {
 		return nil, nil
 	}
@@ -94,7 +94,7 @@ func best(t rows.RowReader, limit int) ([]neighbour, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := make([]neighbour, 0, len(ids))
+	list := make([]neighbor, 0, len(ids))
 	for _, id := range ids {
 		n, err := find(t, id)
 		if err != nil {
@@ -109,17 +109,17 @@ func best(t rows.RowReader, limit int) ([]neighbour, error) {
 	return list, nil
 }
 
-// neighbours holds the neighbors of one owner during one callback.
-type neighbours struct {
+// neighbors holds the neighbors of one owner during one callback.
+type neighbors struct {
 	own   rows.Owner
 	cfg   Config
 	scale decay.Scale
 }
 
-func (t neighbours) best(limit int) ([]neighbour, error) { return best(t.own, limit) }
+func (t neighbors) best(limit int) ([]neighbor, error) { return best(t.own, limit) }
 
 // add increases the strength of a neighbor. If the owner is a deleted pin, add changes nothing and returns false.
-func (t neighbours) add(s *schemas.Neighbour, weight float64, at schemas.Micros) (bool, error) {
+func (t neighbors) add(s *schemas.Neighbor, weight float64, at schemas.Micros) (bool, error) {
 	all, err := readTotals(t.own)
 	if err != nil || all.deleted {
 		return false, err
@@ -127,13 +127,13 @@ func (t neighbours) add(s *schemas.Neighbour, weight float64, at schemas.Micros)
 	return true, t.strengthen(all, s, weight, at)
 }
 
-func (t neighbours) strengthen(all totals, s *schemas.Neighbour, weight float64, at schemas.Micros) error {
+func (t neighbors) strengthen(all totals, s *schemas.Neighbor, weight float64, at schemas.Micros) error {
 	n, err := find(t.own, s.ID)
 	if err != nil {
 		return err
 	}
 	if n == nil {
-		n = &neighbour{Neighbour: *s, strength: decay.None()}
+		n = &neighbor{Neighbor: *s, strength: decay.None()}
 		all.kept++
 	} else if err := t.own.Delete(placeName(n.strength, n.ID)); err != nil {
 		return err
@@ -154,13 +154,13 @@ func (t neighbours) strengthen(all totals, s *schemas.Neighbour, weight float64,
 	return rows.PutValue(t.own, []byte{rowTotals}, &all)
 }
 
-func (t neighbours) put(n *neighbour) error {
-	return errors.Join(rows.PutValue(t.own, neighbourName(n.ID), n), t.own.Put(placeName(n.strength, n.ID), nil))
+func (t neighbors) put(n *neighbor) error {
+	return errors.Join(rows.PutValue(t.own, neighborName(n.ID), n), t.own.Put(placeName(n.strength, n.ID), nil))
 }
 
 // trim deletes the weakest neighbors over the bound, and returns the number of the others. Their strength stays in the
 // total, because shares are relative to all occurrences.
-func (t neighbours) trim() (left int, err error) {
+func (t neighbors) trim() (left int, err error) {
 	ids, err := places(t.own, 0)
 	if err != nil {
 		return 0, err
@@ -174,7 +174,7 @@ func (t neighbours) trim() (left int, err error) {
 		if n == nil {
 			return 0, fmt.Errorf("read neighbor %s: its place has no row", id)
 		}
-		if err := errors.Join(t.own.Delete(placeName(n.strength, id)), t.own.Delete(neighbourName(id))); err != nil {
+		if err := errors.Join(t.own.Delete(placeName(n.strength, id)), t.own.Delete(neighborName(id))); err != nil {
 			return 0, err
 		}
 	}
@@ -182,7 +182,7 @@ func (t neighbours) trim() (left int, err error) {
 }
 
 // remove deletes one neighbor if it exists. Its strength stays in the total.
-func (t neighbours) remove(id schemas.ID) error {
+func (t neighbors) remove(id schemas.ID) error {
 	n, err := find(t.own, id)
 	if err != nil || n == nil {
 		return err
@@ -192,11 +192,11 @@ func (t neighbours) remove(id schemas.ID) error {
 		return err
 	}
 	all.kept--
-	return errors.Join(t.own.Delete(placeName(n.strength, id)), t.own.Delete(neighbourName(id)), rows.PutValue(t.own, []byte{rowTotals}, &all))
+	return errors.Join(t.own.Delete(placeName(n.strength, id)), t.own.Delete(neighborName(id)), rows.PutValue(t.own, []byte{rowTotals}, &all))
 }
 
 // clear deletes all neighbors of a deleted pin and records that it is deleted. It returns their ids.
-func (t neighbours) clear() ([]schemas.ID, error) {
+func (t neighbors) clear() ([]schemas.ID, error) {
 	ids, err := places(t.own, 0)
 	if err != nil {
 		return nil, err

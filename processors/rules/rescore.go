@@ -121,7 +121,7 @@ const (
 	priorWeight = 20
 )
 
-// rate returns the save rate, shrunk towards the prior rate if there are few impressions.
+// rate returns the save rate, shrunk toward the prior rate if there are few impressions.
 func (c Count) rate() float64 {
 	saves, passes := c.split()
 	return (priorRate*priorWeight + saves) / (priorWeight + saves + passes)

@@ -277,7 +277,7 @@ func (f *fakes) Attributes(_ context.Context, req feature.AttributesRequest) (fe
 	return feature.AttributesAnswer{
 		Pins: map[schemas.PinID]feature.Attributes{"pin:1": {
 			Author: "user:a", Board: "board:b", Interests: []schemas.InterestID{"interest:tea"},
-			Attributes: map[string]string{"colour": "red"}, Embedding: []float32{0.5, 1},
+			Attributes: map[string]string{"color": "red"}, Embedding: []float32{0.5, 1},
 		}},
 		Missing: []feature.MissingPin{{Entity: "pin:2", Reason: feature.Unknown}}, Degraded: []string{},
 	}, f.fail

@@ -31,7 +31,7 @@ func typical(user schemas.UserID, i int, age schemas.Micros) *schemas.EnrichedAc
 				Author:    schemas.UserID(fmt.Sprintf("user:author-%d", i%30)),
 				Interests: []schemas.InterestID{schemas.InterestID(fmt.Sprintf("interest:%d", i%12)), "interest:all"},
 			},
-			Attributes: map[string]string{"colour": "blue", "price": fmt.Sprint(i % 90)}, Embedding: embedding,
+			Attributes: map[string]string{"color": "blue", "price": fmt.Sprint(i % 90)}, Embedding: embedding,
 		},
 	}
 }

@@ -135,7 +135,7 @@ func TestAttributes(t *testing.T) {
 	want := AttributesAnswer{
 		Pins: map[schemas.PinID]Attributes{"pin:1": {
 			Author: "user:ada", Interests: []schemas.InterestID{"interest:1", "interest:2"},
-			Attributes: map[string]string{"colour": "blue", "price": "10"}, Embedding: []float32{0, 1},
+			Attributes: map[string]string{"color": "blue", "price": "10"}, Embedding: []float32{0, 1},
 		}},
 		Missing: []MissingPin{{"pin:4", Unknown}, {"pin:none", Unknown}}, Degraded: []string{},
 	}

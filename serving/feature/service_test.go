@@ -34,7 +34,7 @@ features:
 - {name: save_share, entity: user, aggregate: ratio, numerator: saves, denominator: all}
 - {name: all, entity: user, aggregate: count}
 - {name: price_share, entity: user, aggregate: ratio, numerator: all, denominator: price}
-- {name: price, entity: user, aggregate: sum, of: objectAttributes.price, where: {objectAttributes.colour: red}}
+- {name: price, entity: user, aggregate: sum, of: objectAttributes.price, where: {objectAttributes.color: red}}
 - {name: taste_now, entity: user, verbs: save, aggregate: mean_embedding, of: objectAttributes.embedding, lookup: true}
 - {name: pin_actors, entity: pin, aggregate: distinct}
 - {name: pin_crowd, entity: pin, aggregate: mean_embedding}
@@ -45,7 +45,7 @@ features:
 - {name: pair_close_now, entity: pair, verbs: save, aggregate: cosine, lookup: true}
 - {name: pair_author_saves, entity: pair, verbs: save, group_by: objectAttributes.author, aggregate: count}
 - {name: pair_author_share, entity: pair, aggregate: ratio, numerator: pair_author_saves, denominator: pair_author}
-- {name: pair_price, entity: pair, group_by: objectAttributes.colour, aggregate: mean, of: objectAttributes.price}
+- {name: pair_price, entity: pair, group_by: objectAttributes.color, aggregate: mean, of: objectAttributes.price}
 `
 
 // deleted is the set of deleted users.
@@ -92,7 +92,7 @@ func history(t *testing.T) *EmbeddedStore {
 	}
 	vase := schemas.ObjectAttributes{
 		Facets:     schemas.Facets{Author: "user:ada", Interests: []schemas.InterestID{"interest:1", "interest:2"}},
-		Attributes: map[string]string{"colour": "blue", "price": "10"}, Embedding: []float32{3, 4},
+		Attributes: map[string]string{"color": "blue", "price": "10"}, Embedding: []float32{3, 4},
 	}
 	mustWrite(t, s, Batch{
 		Actions: []*schemas.EnrichedAction{

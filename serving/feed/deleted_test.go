@@ -18,10 +18,10 @@ func (deletedUsers) Ready() <-chan struct{} {
 	return ready
 }
 
-// fakeNeighbours returns the same neighbors for every id.
-type fakeNeighbours []schemas.PinID
+// fakeNeighbors returns the same neighbors for every id.
+type fakeNeighbors []schemas.PinID
 
-func (n fakeNeighbours) Neighbours(context.Context, schemas.ID, int) (items []schemas.RelatedItem, err error) {
+func (n fakeNeighbors) Neighbors(context.Context, schemas.ID, int) (items []schemas.RelatedItem, err error) {
 	for _, pin := range n {
 		items = append(items, schemas.RelatedItem{ID: schemas.ID(pin), Facets: item("x").Facets})
 	}
@@ -32,7 +32,7 @@ func (n fakeNeighbours) Neighbours(context.Context, schemas.ID, int) (items []sc
 func fullRig(t *testing.T, deleted DeletedUsers) *rig {
 	r := newRig(t, nil)
 	r.deps.Deleted = deleted
-	r.deps.Pools, r.deps.Neighbours = fakePools{"pin:1"}, fakeNeighbours{"pin:2"}
+	r.deps.Pools, r.deps.Neighbors = fakePools{"pin:1"}, fakeNeighbors{"pin:2"}
 	r.deps.Explainer = &fakeExplainer{answer: schemas.Why{Fate: schemas.FateNext, Place: 1}}
 	r.gen.chunk.Served.Items, r.gen.chunk.Head = []schemas.ServedItem{item("new")}, 3
 	r.store.materialize(entriesDown(3, 1)...)

@@ -14,7 +14,7 @@ import (
 type facts struct {
 	viewer  visibility.Viewer
 	cards   map[schemas.PinID]*schemas.Card // nil: the store has none
-	edges   map[schemas.ID]struct{}         // ids towards which all edges of the viewer are known
+	edges   map[schemas.ID]struct{}         // ids toward which all edges of the viewer are known
 	deleted map[schemas.UserID]bool         // as read from the store, while users is incomplete
 	users   DeletedUsers
 	onPage  map[schemas.PinID]bool
@@ -60,7 +60,7 @@ func (f *facts) pin(it *schemas.ServedItem) Pin {
 	return pinOf(&schemas.Card{PinVersion: schemas.PinVersion{Pin: it.Pin, PinContent: schemas.PinContent{Facets: it.Facets, Created: it.Created}}})
 }
 
-// addEdges records all edges of the viewer towards others.
+// addEdges records all edges of the viewer toward others.
 func (f *facts) addEdges(others []schemas.ID, edges []schemas.Edge) {
 	for _, other := range others {
 		f.edges[other] = struct{}{}

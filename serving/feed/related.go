@@ -6,10 +6,10 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Neighbours returns related pins and related interests.
-type Neighbours interface {
-	// Neighbours returns at most most neighbors of a pin or an interest, strongest first.
-	Neighbours(ctx context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error)
+// Neighbors returns related pins and related interests.
+type Neighbors interface {
+	// Neighbors returns at most most neighbors of a pin or an interest, strongest first.
+	Neighbors(ctx context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error)
 }
 
 // RelatedPin is a pin that is related to another pin.
@@ -36,8 +36,8 @@ type RelatedInterests struct {
 	Degraded []string          `json:"degraded"`
 }
 
-// hiddenNeighbours is how many neighbors are requested beyond the limit, because some may be deleted.
-const hiddenNeighbours = 20
+// hiddenNeighbors is how many neighbors are requested beyond the limit, because some may be deleted.
+const hiddenNeighbors = 20
 
 // RelatedPins answers with the neighbors of a pin. As far as the store knows, it omits deleted pins, pins of deleted
 // authors, and pins that a block hides from viewer. viewer is "" if the answer is not for a particular user. For a viewer,
@@ -50,7 +50,7 @@ func (s *Service) RelatedPins(ctx context.Context, pin schemas.PinID, viewer sch
 	}
 	defer s.metrics.time("related", s.deps.Now)()
 	r := s.newListReader(viewer)
-	list := s.neighbours(ctx, r, schemas.ID(pin), limit+hiddenNeighbours)
+	list := s.neighbors(ctx, r, schemas.ID(pin), limit+hiddenNeighbors)
 	items := make([]schemas.ServedItem, len(list))
 	for i, n := range list {
 		items[i] = schemas.ServedItem{Pin: schemas.PinID(n.ID), Facets: n.Facets, Created: n.Created}
@@ -77,7 +77,7 @@ func (s *Service) RelatedInterests(ctx context.Context, interest schemas.Interes
 	defer s.metrics.time("related", s.deps.Now)()
 	r := s.newListReader("")
 	answer := RelatedInterests{Items: []RelatedInterest{}}
-	for _, n := range s.neighbours(ctx, r, schemas.ID(interest), limit) {
+	for _, n := range s.neighbors(ctx, r, schemas.ID(interest), limit) {
 		answer.Items = append(answer.Items, RelatedInterest{schemas.InterestID(n.ID), n.Share})
 	}
 	answer.Degraded = append([]string{}, r.degraded...)
@@ -85,10 +85,10 @@ func (s *Service) RelatedInterests(ctx context.Context, interest schemas.Interes
 	return answer, nil
 }
 
-// neighbours reads neighbors within GeneratorTimeout, because the same processes serve them.
-func (s *Service) neighbours(ctx context.Context, r *reader, of schemas.ID, most int) []schemas.RelatedItem {
+// neighbors reads neighbors within GeneratorTimeout, because the same processes serve them.
+func (s *Service) neighbors(ctx context.Context, r *reader, of schemas.ID, most int) []schemas.RelatedItem {
 	list, err := begin(ctx, s.generator, s.cfg.GeneratorTimeout, func(ctx context.Context) ([]schemas.RelatedItem, error) {
-		return s.deps.Neighbours.Neighbours(ctx, of, most)
+		return s.deps.Neighbors.Neighbors(ctx, of, most)
 	}, nil).wait()
 	if err != nil {
 		r.degrade(degradedRelated)

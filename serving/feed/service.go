@@ -100,7 +100,7 @@ type Materialized interface {
 // Present reads the current state that hides or shows materialized items.
 type Present interface {
 	Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]schemas.Card, error)
-	// Edges returns the known registers of user towards others, live and dead.
+	// Edges returns the known registers of user toward others, live and dead.
 	Edges(ctx context.Context, user schemas.UserID, others []schemas.ID) ([]schemas.Edge, error)
 	// DeletedUsers returns the deleted users among users.
 	DeletedUsers(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error)
@@ -172,19 +172,19 @@ func (c Config) Validate() error {
 
 // Deps are the dependencies of a Service.
 type Deps struct {
-	Generator  Generator
-	Explainer  Explainer  // for Why; nil: Why returns an error
-	Pools      Pools      // nil: Pool must not be called
-	Neighbours Neighbours // nil: RelatedPins and RelatedInterests must not be called
-	Store      Store
-	Deleted    DeletedUsers  // answered as if they had never existed; nil: only the deletions in Store count
-	TTL        time.Duration // after which Store expires entries; 0: never
-	Served     ServedLog
-	Activity   ActivityLog      // nil: no user is ever treated as inactive
-	CursorKey  []byte           // signs cursors; at least 16 bytes, the same in every process that serves; see LoadKey
-	Now        func() time.Time // nil: time.Now
-	NewID      func() string    // for Served records, unique; nil: 128 random bits
-	Metrics    prometheus.Registerer
+	Generator Generator
+	Explainer Explainer // for Why; nil: Why returns an error
+	Pools     Pools     // nil: Pool must not be called
+	Neighbors Neighbors // nil: RelatedPins and RelatedInterests must not be called
+	Store     Store
+	Deleted   DeletedUsers  // answered as if they had never existed; nil: only the deletions in Store count
+	TTL       time.Duration // after which Store expires entries; 0: never
+	Served    ServedLog
+	Activity  ActivityLog      // nil: no user is ever treated as inactive
+	CursorKey []byte           // signs cursors; at least 16 bytes, the same in every process that serves; see LoadKey
+	Now       func() time.Time // nil: time.Now
+	NewID     func() string    // for Served records, unique; nil: 128 random bits
+	Metrics   prometheus.Registerer
 }
 
 // MaxLimit is the maximum number of items on a page.

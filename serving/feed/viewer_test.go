@@ -18,14 +18,14 @@ func viewedRig(t *testing.T) *rig {
 		{Author: "user:blocker"}, {Author: "user:blocked"}, {Author: "user:other", Board: "board:blocked"},
 		{Author: "user:other", Interests: []schemas.InterestID{"interest:blocked"}}, {Author: "user:deleted"}, {Author: viewer},
 	}
-	var neighbours fakeNeighbours
+	var neighbors fakeNeighbors
 	for i, f := range facets {
 		p := schemas.PinVersion{Pin: schemas.PinID(fmt.Sprint("pin:", i)), PinContent: schemas.PinContent{Facets: f}}
 		r.store.lists["interest:x"] = append(r.store.lists["interest:x"], p)
 		r.store.cards[p.Pin] = schemas.Card{PinVersion: p}
-		neighbours = append(neighbours, p.Pin)
+		neighbors = append(neighbors, p.Pin)
 	}
-	r.deps.Neighbours = neighbours
+	r.deps.Neighbors = neighbors
 	r.store.edge("user:blocker", schemas.BlockedEdge, true)
 	for _, id := range []schemas.ID{"user:blocked", "board:blocked", "interest:blocked"} {
 		r.store.edge(id, schemas.BlockEdge, true)

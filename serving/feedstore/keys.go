@@ -63,7 +63,7 @@ func entryKey(user schemas.UserID, position int64) []byte {
 // positionOf returns the position from the key of an entry.
 func positionOf(key []byte) int64 { return down(key[len(key)-8:]) }
 
-// edgesKey returns the prefix of the registers of user towards other.
+// edgesKey returns the prefix of the registers of user toward other.
 func edgesKey(user schemas.UserID, other schemas.ID) []byte {
 	return append(append(prefix(kindEdge, user, len(other)+2), other...), 0)
 }

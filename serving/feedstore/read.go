@@ -62,7 +62,7 @@ func readEntries(
 	return entries, err
 }
 
-// Edges returns the known registers of user towards the others, live and dead, in no particular order.
+// Edges returns the known registers of user toward the others, live and dead, in no particular order.
 func (s *Store) Edges(ctx context.Context, user schemas.UserID, others []schemas.ID) (edges []schemas.Edge, err error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix(kindEdge, user, 0), UpperBound: edgesEnd(user)})
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Store) Edges(ctx context.Context, user schemas.UserID, others []schemas
 	return edges, nil
 }
 
-// appendEdges appends the registers towards other, which are adjacent rows.
+// appendEdges appends the registers toward other, which are adjacent rows.
 func appendEdges(edges []schemas.Edge, it *pebble.Iterator, user schemas.UserID, other schemas.ID) ([]schemas.Edge, error) {
 	start := edgesKey(user, other)
 	for more := it.SeekGE(start); more && bytes.HasPrefix(it.Key(), start); more = it.Next() {

@@ -21,9 +21,9 @@ type Generator interface {
 	FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error)
 }
 
-// Neighbours returns related pins and interests, for the partitions in this process.
-type Neighbours interface {
-	Neighbours(ctx context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error)
+// Neighbors returns related pins and interests, for the partitions in this process.
+type Neighbors interface {
+	Neighbors(ctx context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error)
 }
 
 // Retries reports the state of the dead letters of topics, for the partitions in this process.
@@ -116,12 +116,12 @@ type (
 
 // Local has the parts of this process that accept calls. A nil part is not in this process.
 type Local struct {
-	Generator  Generator
-	Neighbours Neighbours
-	Retries    Retries
-	Interests  Interests
-	Known      Known
-	Process    Process
+	Generator Generator
+	Neighbors Neighbors
+	Retries   Retries
+	Interests Interests
+	Known     Known
+	Process   Process
 }
 
 // Handler handles the calls of peers, below Path.
@@ -130,9 +130,9 @@ func Handler(local Local) http.Handler {
 	if g := local.Generator; g != nil {
 		handleGenerator(mux, g)
 	}
-	if n := local.Neighbours; n != nil {
+	if n := local.Neighbors; n != nil {
 		callRelated.handle(mux, func(ctx context.Context, q relatedRequest) ([]schemas.RelatedItem, error) {
-			return n.Neighbours(ctx, q.Of, q.Most)
+			return n.Neighbors(ctx, q.Of, q.Most)
 		})
 	}
 	if r := local.Retries; r != nil {
@@ -215,8 +215,8 @@ func (c *Client) FeedState(ctx context.Context, user schemas.UserID, feed string
 	return callState.send(ctx, c, c.rowsOf(topics.Pools, string(user)), stateRequest{user, feed})
 }
 
-// Neighbours returns the strongest neighbors of a pin or an interest.
-func (c *Client) Neighbours(ctx context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error) {
+// Neighbors returns the strongest neighbors of a pin or an interest.
+func (c *Client) Neighbors(ctx context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error) {
 	return callRelated.send(ctx, c, c.rowsOf(topics.Related, string(of)), relatedRequest{of, most})
 }
 

@@ -89,7 +89,7 @@ func (g *fakeGenerator) FeedState(ctx context.Context, user schemas.UserID, feed
 // fakeRows has neighbors, dead letters, terms and interests of everything, and rows of the group actors only for user:7.
 type fakeRows struct{}
 
-func (fakeRows) Neighbours(_ context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error) {
+func (fakeRows) Neighbors(_ context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error) {
 	if of == "pin:moved" {
 		return nil, schemas.ErrNotOwner
 	}
@@ -185,7 +185,7 @@ var request = schemas.ChunkRequest{Served: "s-1", User: user, Feed: "home", Limi
 // callee is everything that a process can be called for.
 type callee interface {
 	Generator
-	Neighbours
+	Neighbors
 	Retries
 	Interests
 	Known
@@ -195,7 +195,7 @@ func TestCalls_ReachTheOwnersOfTheGroup(t *testing.T) {
 	g := &fakeGenerator{name: "a", settled: make(chan settlement, 1)}
 	owners := map[string]Directory{}
 	for group, local := range map[string]Local{
-		topics.Pools: {Generator: g}, topics.Related: {Neighbours: g}, topics.Retries: {Retries: g}, topics.Interests: {Interests: g}, topics.Actors: {Known: g},
+		topics.Pools: {Generator: g}, topics.Related: {Neighbors: g}, topics.Retries: {Retries: g}, topics.Interests: {Interests: g}, topics.Actors: {Known: g},
 	} {
 		owners[group] = &directory{owner: serve(t, Handler(local))}
 	}
@@ -212,7 +212,7 @@ func TestCalls_ReachTheOwnersOfTheGroup(t *testing.T) {
 		"waiting":    func(ctx context.Context, to callee) (any, error) { return to.Waiting(ctx, user) },
 		"pool":       func(ctx context.Context, to callee) (any, error) { return to.Pool(ctx, user, "x", 3) },
 		"state":      func(ctx context.Context, to callee) (any, error) { return to.FeedState(ctx, user, "home") },
-		"neighbours": func(ctx context.Context, to callee) (any, error) { return to.Neighbours(ctx, "pin:1", 7) },
+		"neighbors":  func(ctx context.Context, to callee) (any, error) { return to.Neighbors(ctx, "pin:1", 7) },
 		"kinds":      func(ctx context.Context, to callee) (any, error) { return to.RetryKinds(ctx, "pins") },
 		"terms":      func(ctx context.Context, to callee) (any, error) { return to.Terms(ctx, 0, 5, []string{"tea"}) },
 		"interests":  func(ctx context.Context, to callee) (any, error) { return to.Interests(ctx, user, 5) },
@@ -239,7 +239,7 @@ func TestCalls_ReachTheOwnersOfTheGroup(t *testing.T) {
 	if got, want := <-g.settled, (settlement{user, "s-1", schemas.Failed}); got != want {
 		t.Errorf("settled: got %v, want %v", got, want)
 	}
-	if _, err := c.Neighbours(within(t, 50*time.Millisecond), "pin:moved", 7); !errors.Is(err, schemas.ErrNotOwner) && !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.Neighbors(within(t, 50*time.Millisecond), "pin:moved", 7); !errors.Is(err, schemas.ErrNotOwner) && !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("rows of another process: got %v", err)
 	}
 	if _, err := c.Known(t.Context(), topics.Objects, user); err == nil || !strings.Contains(err.Error(), `no directory of the group "objects"`) {

@@ -35,7 +35,7 @@ func (d *Dataset) Follows(shift time.Duration) iter.Seq[schemas.Line] {
 	friends := lines(d.friends, func(f friendship) schemas.Input {
 		return follow(f.user, schemas.ID(userID(f.friend)), at)
 	})
-	interests := lines(d.favourites, func(f favourite) schemas.Input {
+	interests := lines(d.favorites, func(f favorite) schemas.Input {
 		return follow(f.user, schemas.ID(interestID(f.tag)), at)
 	})
 	return load.Concat(friends, interests)

@@ -28,8 +28,8 @@ import (
 // SaveWeight is the smallest listening count that becomes a save instead of a click.
 const SaveWeight = 1000
 
-// favourites is the number of most frequent tags that a user follows.
-const favourites = 3
+// favorites is the number of most frequent tags that a user follows.
+const favorites = 3
 
 // Times of the set: of rows without a date and of the first action, in seconds since 1970; and the range of tag dates, in
 // days since 1970.
@@ -43,13 +43,13 @@ const (
 
 // Dataset is the set in memory.
 type Dataset struct {
-	users      []int32          // ascending
-	friends    []friendship     // in file order
-	favourites []favourite      // by user, most frequent first
-	pins       []pin            // by day, newest first, then user, artist
-	actions    []action         // in file order
-	artists    map[int32]artist // by id
-	skipped    Skipped
+	users     []int32          // ascending
+	friends   []friendship     // in file order
+	favorites []favorite       // by user, most frequent first
+	pins      []pin            // by day, newest first, then user, artist
+	actions   []action         // in file order
+	artists   map[int32]artist // by id
+	skipped   Skipped
 }
 
 // Skipped counts the rows without an event, by reason.
@@ -71,7 +71,7 @@ type Counts struct {
 func (d *Dataset) Counts() Counts {
 	return Counts{
 		Users:   len(d.users),
-		Follows: len(d.friends) + len(d.favourites),
+		Follows: len(d.friends) + len(d.favorites),
 		Pins:    len(d.pins),
 		Actions: len(d.actions),
 		Skipped: d.skipped,
@@ -93,7 +93,7 @@ func (d *Dataset) ShiftTo(last time.Time) time.Duration { return last.Sub(d.Last
 type (
 	artist     struct{ name, link string }
 	friendship struct{ user, friend int32 }
-	favourite  struct{ user, tag int32 }
+	favorite   struct{ user, tag int32 }
 	pinKey     struct{ user, artist int32 }
 
 	pin struct {
@@ -133,8 +133,8 @@ func (g *gathered) dataset() *Dataset {
 		artists: g.artists,
 	}
 	for _, user := range d.users {
-		for _, tag := range mostFrequent(g.tagged[user], favourites) {
-			d.favourites = append(d.favourites, favourite{user, tag})
+		for _, tag := range mostFrequent(g.tagged[user], favorites) {
+			d.favorites = append(d.favorites, favorite{user, tag})
 		}
 	}
 	d.actions = g.actions()

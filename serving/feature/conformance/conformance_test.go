@@ -39,7 +39,7 @@ func run(t *testing.T, s store, now schemas.Micros) {
 	t.Run("items", rapid.MakeCheck(func(t *rapid.T) { w.checkItems(t, s) }))
 	t.Run("earlier as_of", func(t *testing.T) { w.checkAsOf(t, s) })
 	t.Run("pins", func(t *testing.T) { w.checkPins(t, s) })
-	t.Run("adjacent ids", func(t *testing.T) { w.checkNeighbours(t, s) })
+	t.Run("adjacent ids", func(t *testing.T) { w.checkNeighbors(t, s) })
 	t.Run("ids like queries", func(t *testing.T) { w.checkHostile(t, s) })
 	t.Run("repeated members", func(t *testing.T) { w.checkRepeats(t, s) })
 	t.Run("many different values", func(t *testing.T) { w.checkManyValues(t, s) })
@@ -247,11 +247,11 @@ func (w *world) checkPins(t *testing.T, s store) {
 	}
 }
 
-// checkNeighbours reads users of whom one's id is a prefix of another's.
-func (w *world) checkNeighbours(t *testing.T, s store) {
+// checkNeighbors reads users of whom one's id is a prefix of another's.
+func (w *world) checkNeighbors(t *testing.T, s store) {
 	count := feature.Definition{Entity: feature.User, Window: time.Hour, Aggregate: feature.Count}
-	for i := range w.neighbours {
-		p := &w.neighbours[i]
+	for i := range w.neighbors {
+		p := &w.neighbors[i]
 		p.same(t, s, count)
 		if want := feature.Number(i + 1); feature.Reference(count, p.span, p.actions).Value != want {
 			t.Errorf("%s: got another count than %v", p.user, want)

@@ -77,7 +77,7 @@ func typical(user schemas.UserID, i int, at schemas.Micros) *schemas.EnrichedAct
 				Author:    schemas.UserID(fmt.Sprint("user:author-", i%30)),
 				Interests: []schemas.InterestID{schemas.InterestID(fmt.Sprint("interest:", i%12)), "interest:all"},
 			},
-			Attributes: map[string]string{"colour": "blue", "price": fmt.Sprint(i % 90)}, Embedding: embedding,
+			Attributes: map[string]string{"color": "blue", "price": fmt.Sprint(i % 90)}, Embedding: embedding,
 		},
 	}
 }

@@ -13,15 +13,15 @@ import (
 
 // world is all data of the suite. It is the same in every run except for its times.
 type world struct {
-	now        schemas.Micros
-	people     []person // the last has no actions
-	neighbours []person // each id is a prefix of the next; the i-th has i+1 actions
-	hostile    []person // whose ids, objects and values look like queries
-	many       person   // with twice as many objects as are counted exactly
-	repeats    person   // whose actions list interests more than once
-	looker     person   // read as of five hours ago: two saves of lookedAt by then, one since
-	items      []item   // the last is lookedAt: three saves by then, seven in the present step
-	pins       []versions
+	now       schemas.Micros
+	people    []person // the last has no actions
+	neighbors []person // each id is a prefix of the next; the i-th has i+1 actions
+	hostile   []person // whose ids, objects and values look like queries
+	many      person   // with twice as many objects as are counted exactly
+	repeats   person   // whose actions list interests more than once
+	looker    person   // read as of five hours ago: two saves of lookedAt by then, one since
+	items     []item   // the last is lookedAt: three saves by then, seven in the present step
+	pins      []versions
 }
 
 // lookedAt is the pin of the world's looker.
@@ -73,7 +73,7 @@ func newWorld(now schemas.Micros) *world {
 	for i := range pins {
 		w.pins = append(w.pins, versionsOf(schemas.PinID(fmt.Sprint("pin:own-", i))).Example(i))
 	}
-	w.addNeighbours()
+	w.addNeighbors()
 	w.addHostile()
 	w.addLooker()
 	w.addRepeats()
@@ -95,9 +95,9 @@ func (w *world) person(user schemas.UserID, n int) person {
 	return p
 }
 
-func (w *world) addNeighbours() {
+func (w *world) addNeighbors() {
 	for i, user := range []schemas.UserID{"user:n", "user:n:", "user:n0", "user:N", "user:nä"} {
-		w.neighbours = append(w.neighbours, w.person(user, i+1))
+		w.neighbors = append(w.neighbors, w.person(user, i+1))
 	}
 }
 
@@ -143,7 +143,7 @@ func (w *world) addRepeats() {
 // the order of its steps.
 func (w *world) write(t *testing.T, s store) {
 	var all []feature.Batch
-	for _, p := range slices.Concat(w.people, w.neighbours, w.hostile, []person{w.looker, w.repeats, w.many}) {
+	for _, p := range slices.Concat(w.people, w.neighbors, w.hostile, []person{w.looker, w.repeats, w.many}) {
 		for i := range p.actions {
 			all = append(all, feature.Batch{Actions: []*schemas.EnrichedAction{&p.actions[i]}})
 		}

@@ -43,7 +43,7 @@ func TestStatements(t *testing.T) {
 - {name: rate, entity: user, window: 1h, aggregate: rate}
 - {name: on_home, entity: user, verbs: save, where: {verbAttributes.surface: [home, "o'clock"], objectAttributes.interests: interest:a}, aggregate: count}
 - {name: decayed, entity: user, aggregate: count, half_life: 1h}
-- {name: by_colour, entity: user, group_by: objectAttributes.colour, aggregate: count}
+- {name: by_color, entity: user, group_by: objectAttributes.color, aggregate: count}
 - {name: of_ios, entity: user, where: {verbAttributes.device: ios}, aggregate: count}
 - {name: nothing, entity: user, where: {verb: ""}, aggregate: count}
 - {name: last, entity: user, aggregate: last, verbs: [click]}

@@ -45,7 +45,7 @@ func run(t *testing.T, open opener) {
 		"lists: order, paging":   testListPaging,
 		"lists: many dead":       testListManyDead,
 		"lists: bad place":       testListBadPlace,
-		"adjacent ids":           testNeighbours,
+		"adjacent ids":           testNeighbors,
 		"erased users":           testErased,
 		"rejected ids":           testRejected,
 		"ended context":          testEnded,
@@ -135,8 +135,8 @@ func testUnknown(t *testing.T, open opener) {
 	}
 }
 
-// testNeighbours uses ids that are prefixes of one another, so that ambiguous keys would mix up their rows.
-func testNeighbours(t *testing.T, open opener) {
+// testNeighbors uses ids that are prefixes of one another, so that ambiguous keys would mix up their rows.
+func testNeighbors(t *testing.T, open opener) {
 	s, user := open(t, 100), newUser()
 	longer := user + "0"
 	write(t, s, feedstore.Batch{

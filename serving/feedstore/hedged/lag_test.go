@@ -117,7 +117,7 @@ func (pools) Chunk(_ context.Context, r schemas.ChunkRequest) (*schemas.Chunk, e
 
 func (pools) Settle(schemas.UserID, string, schemas.Outcome) {}
 
-func (pools) Neighbours(context.Context, schemas.ID, int) ([]schemas.RelatedItem, error) {
+func (pools) Neighbors(context.Context, schemas.ID, int) ([]schemas.RelatedItem, error) {
 	return []schemas.RelatedItem{{ID: "pin:4", Facets: schemas.Facets{Author: "user:friend"}}}, nil
 }
 
@@ -186,7 +186,7 @@ func TestAnswers_LaggingStandbyRevealsNothingHidden(t *testing.T) {
 			cfg := feed.DefaultConfig()
 			cfg.GeneratorTimeout, cfg.ReadTimeout, cfg.CatchUpTimeout = time.Minute, time.Minute, 0 // the test must not fail on a busy machine
 			svc, err := feed.New(cfg, feed.Deps{
-				Generator: pools{}, Neighbours: pools{}, Served: pools{}, CursorKey: make([]byte, 16), Metrics: prometheus.NewRegistry(),
+				Generator: pools{}, Neighbors: pools{}, Served: pools{}, CursorKey: make([]byte, 16), Metrics: prometheus.NewRegistry(),
 				Store: newLaggingStore(t, cold(), primary, stores[1], lag),
 			})
 			must.OK(t, err)

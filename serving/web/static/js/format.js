@@ -37,5 +37,5 @@ export function hash(text) {
 
 const named = ['following', 'interest', 'related', 'explore'];
 
-// sourceClass returns the CSS class with the colour of a source. External sources share one.
+// sourceClass returns the CSS class with the color of a source. External sources share one.
 export const sourceClass = (source) => `source-${named.includes(source) ? source : 'other'}`;

@@ -1,4 +1,4 @@
-// Sets the saved colour scheme before the page is drawn. The browser may block the storage.
+// Sets the saved color scheme before the page is drawn. The browser may block the storage.
 try {
   const theme = localStorage.getItem('theme');
   if (theme === 'light' || theme === 'dark') document.documentElement.dataset.theme = theme;
