@@ -14,7 +14,7 @@ BROWSER := Browser
 # test cache does not notice changes of these.
 TESTMODULE = cd test && $(GOTEST) -count=1
 # Packages whose goroutines share state. `make test-racy` runs them under the race detector; `make test-race` runs all.
-RACY    := ./processors ./processors/rows ./processors/pools/... ./processors/outside ./processors/retries ./processors/interests ./internal/tracing ./internal/otlp ./topics/... ./serving/...
+RACY    := ./processors ./processors/rows ./processors/pools/... ./processors/external ./processors/retries ./processors/interests ./internal/tracing ./internal/otlp ./topics/... ./serving/...
 
 # Tests use /dev/shm for temporary files if it has 4 GiB free and programs can be executed there. They create and delete tens of
 # thousands of small files, and ext4 slows down: it skips each recently deleted inode when it searches for a free one.

@@ -23,7 +23,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/otlptest"
-	"github.com/smartfeed/smartfeed/processors/outside"
+	"github.com/smartfeed/smartfeed/processors/external"
 	"github.com/smartfeed/smartfeed/processors/pools/generator"
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
@@ -152,7 +152,7 @@ func TestSecrets_AreInNoOutput(t *testing.T) {
 	cfg.Outgoing = outgoing.Config{AllowedNetworks: []string{"127.0.0.0/8"}}
 	cfg.Generator.Model.URL = source.url + "/scores?key=" + canary
 	cfg.Generator.ExternalSources = []generator.ExternalSource{{
-		Name: "trends", Config: outside.Config{URL: source.url + "/trends?key=" + canary, Timeout: time.Second}, MaxCandidates: 10, Share: 0.1,
+		Name: "trends", Config: external.Config{URL: source.url + "/trends?key=" + canary, Timeout: time.Second}, MaxCandidates: 10, Share: 0.1,
 	}}
 	cfg.Admin = freeAddress(t)
 	s := &outputs{t: t}

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/smartfeed/smartfeed/processors/outside"
+	"github.com/smartfeed/smartfeed/processors/external"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -15,8 +15,8 @@ import (
 // functions are called during visits, concurrently.
 //
 // Offer and Score must return before their context ends: after half of the visit's remaining time, and after
-// outside.MaxTimeout at the latest. A later result is ignored. An error means a failure; a result may be empty. After
-// outside.Failures consecutive failures, including late results, a function is not called for outside.OpenFor. The chunk is
+// external.MaxTimeout at the latest. A later result is ignored. An error means a failure; a result may be empty. After
+// external.Failures consecutive failures, including late results, a function is not called for external.OpenFor. The chunk is
 // made without it and is degraded, as with external sources and the model.
 type Extensions struct {
 	Sources []ExtensionSource
@@ -44,8 +44,8 @@ type Scored struct {
 }
 
 // inProcess returns the configuration for validating an extension like an external source.
-func inProcess() outside.Config {
-	return outside.Config{URL: "http://127.0.0.1", Timeout: outside.MaxTimeout}
+func inProcess() external.Config {
+	return external.Config{URL: "http://127.0.0.1", Timeout: external.MaxTimeout}
 }
 
 // validate validates the sources together with the configured ones.
@@ -58,7 +58,7 @@ func (e Extensions) validate(c Config) error {
 
 // guarded returns Offer behind a circuit breaker.
 func (s ExtensionSource) guarded() fetcher {
-	breaker := outside.NewGuard(inProcess().Timeout)
+	breaker := external.NewGuard(inProcess().Timeout)
 	return func(ctx context.Context, user schemas.UserID, feed string, limit int) (list []schemas.Candidate, err error) {
 		err = breaker.Do(ctx, func(ctx context.Context) (err error) {
 			list, err = s.Offer(ctx, user, feed, limit)
@@ -70,7 +70,7 @@ func (s ExtensionSource) guarded() fetcher {
 
 // scorer returns Score for the n best candidates, behind a circuit breaker.
 func (e Extensions) scorer(n int) scorer {
-	breaker := outside.NewGuard(inProcess().Timeout)
+	breaker := external.NewGuard(inProcess().Timeout)
 	return func(ctx context.Context, user schemas.UserID, feed string, pools []rules.Pool) (scores map[schemas.PinID]float64, err error) {
 		err = breaker.Do(ctx, func(ctx context.Context) (err error) {
 			scores, err = e.Score(ctx, user, feed, scored(pools, n))

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/smartfeed/smartfeed/internal/settings"
-	"github.com/smartfeed/smartfeed/processors/outside"
+	"github.com/smartfeed/smartfeed/processors/external"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -23,10 +23,10 @@ import (
 // "created", "score"}…]}. created is RFC 3339 or a number of microseconds. Each source has its own scale of scores. A
 // response has at most 4 MiB and 128 JSON values per requested candidate.
 type ExternalSource struct {
-	Name           schemas.Source `yaml:"name" help:"name of the source, 1 to 64 bytes, not that of a built-in source"`
-	outside.Config `yaml:",inline"`
-	MaxCandidates  int     `yaml:"max_candidates" range:"1..1000" help:"maximum number of candidates requested"`
-	Share          float64 `yaml:"share" help:"share in feeds that do not name the source, 0 to 1e9; 0: default_share of the feed"`
+	Name            schemas.Source `yaml:"name" help:"name of the source, 1 to 64 bytes, not that of a built-in source"`
+	external.Config `yaml:",inline"`
+	MaxCandidates   int     `yaml:"max_candidates" range:"1..1000" help:"maximum number of candidates requested"`
+	Share           float64 `yaml:"share" help:"share in feeds that do not name the source, 0 to 1e9; 0: default_share of the feed"`
 }
 
 // ExternalModel adds to the scores of candidates while a chunk is composed.
@@ -35,8 +35,8 @@ type ExternalSource struct {
 // The response is {"scores": {pin: number…}}. A pin without a score gets no addition. The bounds of the response are
 // those of ExternalSource.
 type ExternalModel struct {
-	outside.Config `yaml:",inline"` // without a URL there is no model
-	MaxCandidates  int              `yaml:"max_candidates" default:"200" range:"1..1000" help:"number of best candidates of all sources that are sent to the model"`
+	external.Config `yaml:",inline"` // without a URL there is no model
+	MaxCandidates   int              `yaml:"max_candidates" default:"200" range:"1..1000" help:"number of best candidates of all sources that are sent to the model"`
 }
 
 func (c Config) externalProblems() []error {
@@ -111,11 +111,11 @@ func (c Config) withShares(extensions Extensions) rules.Feeds {
 	return feeds
 }
 
-// external holds the external services and the extensions that a generator calls.
-type external struct {
+// externalCalls holds the external services and the extensions that a generator calls.
+type externalCalls struct {
 	sources  []candidateSource
 	scorer   scorer // nil: no model
-	services []*outside.Service
+	services []*external.Service
 }
 
 // candidateSource is an external source or the source of an extension.
@@ -131,10 +131,10 @@ type fetcher func(ctx context.Context, user schemas.UserID, feed string, limit i
 // scorer adds to the scores of candidates: the external model, or Extensions.Score.
 type scorer func(ctx context.Context, user schemas.UserID, feed string, pools []rules.Pool) (map[schemas.PinID]float64, error)
 
-func newExternal(cfg Config, deps Deps) *external {
-	x := &external{}
-	service := func(c outside.Config) *outside.Service {
-		s := outside.New(c, deps.Dial)
+func newExternalCalls(cfg Config, deps Deps) *externalCalls {
+	x := &externalCalls{}
+	service := func(c external.Config) *external.Service {
+		s := external.New(c, deps.Dial)
 		x.services = append(x.services, s)
 		return s
 	}
@@ -153,7 +153,7 @@ func newExternal(cfg Config, deps Deps) *external {
 	return x
 }
 
-func (x *external) close() {
+func (x *externalCalls) close() {
 	for _, s := range x.services {
 		s.Close()
 	}

@@ -16,14 +16,14 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
-	"github.com/smartfeed/smartfeed/processors/outside"
+	"github.com/smartfeed/smartfeed/processors/external"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // responding starts a service that responds with the result of respond; nil is a failure.
-func responding[Q any](t *testing.T, respond func(q Q) any) outside.Config {
+func responding[Q any](t *testing.T, respond func(q Q) any) external.Config {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var q Q
@@ -40,10 +40,10 @@ func responding[Q any](t *testing.T, respond func(q Q) any) outside.Config {
 		}
 	}))
 	t.Cleanup(server.Close)
-	return outside.Config{URL: server.URL, Timeout: 10 * time.Second}
+	return external.Config{URL: server.URL, Timeout: 10 * time.Second}
 }
 
-func respondingText(t *testing.T, text string) outside.Config {
+func respondingText(t *testing.T, text string) external.Config {
 	return responding(t, func(any) any { return json.RawMessage(text) })
 }
 
@@ -73,7 +73,7 @@ func withoutExploration() Config {
 	return cfg
 }
 
-func source(name schemas.Source, service outside.Config) ExternalSource {
+func source(name schemas.Source, service external.Config) ExternalSource {
 	return ExternalSource{Name: name, Config: service, MaxCandidates: 9, Share: 1}
 }
 
@@ -252,14 +252,14 @@ func TestScored_TakesFromAllPools(t *testing.T) {
 
 func TestConfig_Validate(t *testing.T) {
 	good := DefaultConfig()
-	good.ExternalSources = []ExternalSource{source("trends", outside.Config{URL: "http://x/", Timeout: time.Second})}
+	good.ExternalSources = []ExternalSource{source("trends", external.Config{URL: "http://x/", Timeout: time.Second})}
 	good.Model.URL = "http://y/"
 	if err := errors.Join(DefaultConfig().Validate(), good.Validate()); err != nil {
 		t.Errorf("valid configuration: %v", err)
 	}
 	bad := Config{CandidatesPerSource: 1, ReactivationTimeout: -1,
-		ExternalSources: []ExternalSource{{Name: "following", Share: -1}, {Name: "x", MaxCandidates: 1, Config: outside.Config{URL: "http://x/", Timeout: time.Second}}, {Name: "x", MaxCandidates: 1001}},
-		Model:           ExternalModel{Config: outside.Config{URL: "y"}}}
+		ExternalSources: []ExternalSource{{Name: "following", Share: -1}, {Name: "x", MaxCandidates: 1, Config: external.Config{URL: "http://x/", Timeout: time.Second}}, {Name: "x", MaxCandidates: 1001}},
+		Model:           ExternalModel{Config: external.Config{URL: "y"}}}
 	want := strings.Split(`candidates_per_source: 1: want 100 to 1000
 reactivation_timeout: -1ns: want 0s to 1m
 feeds: want at least one

@@ -30,7 +30,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/smartfeed/smartfeed/processors/outside"
+	"github.com/smartfeed/smartfeed/processors/external"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/rules"
@@ -53,7 +53,7 @@ type Deps struct {
 	Deleted    layout.DeletedUsers
 	Pulled     *Pulled               // nil: no followee is pulled
 	Hot        *Hot                  // nil: no counts
-	Dial       outside.Dial          // connects to external sources and the model; nil: any address
+	Dial       external.Dial         // connects to external sources and the model; nil: any address
 	Extensions Extensions            // sources, scores and rules of the embedding program
 	Metrics    prometheus.Registerer // nil: not registered
 	Now        func() time.Time      // nil: time.Now
@@ -65,7 +65,7 @@ type Generator struct {
 	cfg          Config
 	deps         Deps
 	metrics      metrics
-	external     *external
+	external     *externalCalls
 	reservations reservations
 	buffers      sync.Pool // of *layout.Buffers
 
@@ -88,7 +88,7 @@ func New(pools layout.Config, cfg Config, deps Deps) (*Generator, error) {
 	}
 	cfg.Feeds = cfg.withShares(deps.Extensions)
 	return &Generator{
-		pools: pools, cfg: cfg, deps: deps, metrics: m, external: newExternal(cfg, deps),
+		pools: pools, cfg: cfg, deps: deps, metrics: m, external: newExternalCalls(cfg, deps),
 		reservations: reservations{users: map[schemas.UserID]*reservation{}}, sessions: map[int32]session{},
 		buffers: sync.Pool{New: func() any { return new(layout.Buffers) }},
 	}, nil

@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/smartfeed/smartfeed/processors/outside"
+	"github.com/smartfeed/smartfeed/processors/external"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -78,9 +78,9 @@ func outcomeOf(err error) string {
 	switch {
 	case err == nil:
 		return "success"
-	case errors.Is(err, outside.ErrOpen):
+	case errors.Is(err, external.ErrOpen):
 		return "circuit_open"
-	case errors.Is(err, outside.ErrBusy):
+	case errors.Is(err, external.ErrBusy):
 		return "at_capacity"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "timeout"

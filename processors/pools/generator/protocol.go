@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/smartfeed/smartfeed/processors/outside"
+	"github.com/smartfeed/smartfeed/processors/external"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -48,7 +48,7 @@ func (m *moment) UnmarshalJSON(text []byte) error {
 }
 
 // fetchFrom returns the function that requests candidates from a service.
-func fetchFrom(s *outside.Service) fetcher {
+func fetchFrom(s *external.Service) fetcher {
 	return func(ctx context.Context, user schemas.UserID, feed string, limit int) ([]schemas.Candidate, error) {
 		var response sourceResponse
 		if err := s.Call(ctx, sourceRequest{user, feed, limit}, &response, responseValues*limit); err != nil {
@@ -63,7 +63,7 @@ func fetchFrom(s *outside.Service) fetcher {
 }
 
 // scorerOf returns the scorer that requests the scores of the n best candidates from a service.
-func scorerOf(s *outside.Service, n int) scorer {
+func scorerOf(s *external.Service, n int) scorer {
 	return func(ctx context.Context, user schemas.UserID, feed string, pools []rules.Pool) (map[schemas.PinID]float64, error) {
 		var response modelResponse
 		err := s.Call(ctx, modelRequest{user, feed, modelCandidates(pools, n)}, &response, responseValues*n)

@@ -16,7 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
-	"github.com/smartfeed/smartfeed/processors/outside"
+	"github.com/smartfeed/smartfeed/processors/external"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -32,7 +32,7 @@ type hangingService struct {
 }
 
 // dial connects to a server that never responds.
-func (s *hangingService) dial(t *testing.T) outside.Dial {
+func (s *hangingService) dial(t *testing.T) external.Dial {
 	return func(context.Context, string, string) (net.Conn, error) {
 		s.hits.Add(1)
 		near, far := net.Pipe()
@@ -70,7 +70,7 @@ func hangs() map[string]struct {
 	degraded string
 	place    func(s *hangingService, cfg *Config, extensions *Extensions)
 } {
-	patient := outside.Config{URL: "http://slow.example/", Timeout: 5 * time.Second}
+	patient := external.Config{URL: "http://slow.example/", Timeout: 5 * time.Second}
 	return map[string]struct {
 		degraded string
 		place    func(s *hangingService, cfg *Config, extensions *Extensions)
@@ -121,27 +121,27 @@ func TestExternal_HangingServiceDoesNotDelayVisit(t *testing.T) {
 				g := generatorWith(t, cfg, Deps{
 					Rows: d, Dial: slow.dial(t), Extensions: extensions, Metrics: reg,
 				})
-				for n := range outside.Failures + 1 {
+				for n := range external.Failures + 1 {
 					c, took := visitWithin(t, g, visitTime, nil)
 					if !slices.Contains(c.Degraded, hanging.degraded) || len(c.Served.Items) != 2 {
 						t.Errorf("visit %d: degraded %v, items %v", n, c.Degraded, pinsOf(c.Served.Items))
 					}
-					if open := n == outside.Failures; open != (took == 0) {
+					if open := n == external.Failures; open != (took == 0) {
 						t.Errorf("visit %d took %s", n, took)
 					}
 				}
-				if n := slow.hits.Load(); n != outside.Failures {
-					t.Errorf("%d calls, want %d", n, outside.Failures)
+				if n := slow.hits.Load(); n != external.Failures {
+					t.Errorf("%d calls, want %d", n, external.Failures)
 				}
 				label := map[bool]string{true: "model", false: "slow"}[hanging.degraded == degradedModel]
-				want := map[string]float64{"timeout " + label: outside.Failures, "circuit_open " + label: 1}
+				want := map[string]float64{"timeout " + label: external.Failures, "circuit_open " + label: 1}
 				if diff := cmp.Diff(want, counted(t, reg, "smartfeed_generator_external_calls_total")); diff != "" {
 					t.Errorf("calls (-want +got):\n%s", diff)
 				}
-				time.Sleep(outside.OpenFor + 1)
+				time.Sleep(external.OpenFor + 1)
 				visitWithin(t, g, visitTime, nil)
-				if n := slow.hits.Load(); n != outside.Failures+1 {
-					t.Errorf("%d calls after the pause, want %d", n, outside.Failures+1)
+				if n := slow.hits.Load(); n != external.Failures+1 {
+					t.Errorf("%d calls after the pause, want %d", n, external.Failures+1)
 				}
 			})
 		})
@@ -154,18 +154,18 @@ func TestExtension_CalledAgainAfterRecovery(t *testing.T) {
 		var slow hangingService
 		d := newFakePools(2)
 		g := generatorWith(t, withoutExploration(), Deps{Rows: d, Extensions: Extensions{Score: slow.score}})
-		for range outside.Failures {
+		for range external.Failures {
 			visitWithin(t, g, visitTime, nil)
 		}
 		slow.recovered.Store(true)
-		time.Sleep(outside.OpenFor + 1)
+		time.Sleep(external.OpenFor + 1)
 		for n := range 3 {
 			if c, _ := visitWithin(t, g, visitTime, nil); slices.Contains(c.Degraded, degradedModel) {
 				t.Errorf("visit %d: degraded %v", n, c.Degraded)
 			}
 		}
-		if n := slow.hits.Load(); n != outside.Failures+3 {
-			t.Errorf("%d calls, want %d", n, outside.Failures+3)
+		if n := slow.hits.Load(); n != external.Failures+3 {
+			t.Errorf("%d calls, want %d", n, external.Failures+3)
 		}
 	})
 }
@@ -179,7 +179,7 @@ func TestChunk_MadeInTimeIfAllDependenciesHang(t *testing.T) {
 		d.rows[string(layout.KindActivity)] = packed.Encode(&layout.Activity{LastSeen: 1e15, BackfillID: 1e15, Expected: 3})
 		for n := range 3 {
 			cfg.ExternalSources = append(cfg.ExternalSources, source(schemas.Source(fmt.Sprint("slow", n)),
-				outside.Config{URL: "http://slow.example/", Timeout: 5 * time.Second}))
+				external.Config{URL: "http://slow.example/", Timeout: 5 * time.Second}))
 		}
 		g := generatorWith(t, cfg, Deps{
 			Rows: d, Dial: slow.dial(t), Extensions: Extensions{Score: slow.score},

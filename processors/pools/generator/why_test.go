@@ -15,7 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
-	"github.com/smartfeed/smartfeed/processors/outside"
+	"github.com/smartfeed/smartfeed/processors/external"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/rules"
@@ -353,7 +353,7 @@ func TestWhy_Errors(t *testing.T) {
 
 // Why also considers candidates of external sources.
 func TestWhy_Offered(t *testing.T) {
-	var service outside.Config
+	var service external.Config
 	w := newWhyFixture(t, func(_ *layout.Config, cfg *Config) {
 		service = respondingText(t, `{"candidates":[{"pin":"pin:1","author":"user:z","created":1,"score":1}]}`)
 		cfg.ExternalSources = []ExternalSource{source("trends", service)}

@@ -1,4 +1,4 @@
-// Package outside calls external HTTP services while a client waits for a response: candidate sources and models of the
+// Package external calls external HTTP services while a client waits for a response: candidate sources and models of the
 // content generator. It limits the cost of a slow or failing service:
 //
 //   - A call has a deadline: its timeout, or half of the caller's remaining time, whichever is shorter.
@@ -10,7 +10,7 @@
 //
 // Requests are JSON, sent by POST. The caller decides which addresses may be connected to, see Dial. Errors contain only the
 // host and path of a URL. A Guard applies the same deadline and circuit breaker to functions of this process.
-package outside
+package external
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package outside_test
+package external_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/smartfeed/smartfeed/processors/outside"
+	"github.com/smartfeed/smartfeed/processors/external"
 )
 
 // A service answers once and then fails. After Failures failures, calls fail immediately, until OpenFor has passed.
@@ -24,17 +24,17 @@ func ExampleService_Call() {
 		_, _ = io.WriteString(w, `{"scores":{"pin:tea":5}}`)
 	}))
 	defer server.Close()
-	service := outside.New(outside.Config{URL: server.URL, Timeout: 5 * time.Second}, nil)
+	service := external.New(external.Config{URL: server.URL, Timeout: 5 * time.Second}, nil)
 	defer service.Close()
 
 	ctx := context.Background()
 	question := map[string]string{"user": "user:ada"}
 	var answer struct{ Scores map[string]float64 }
 	fmt.Println(service.Call(ctx, question, &answer, 10), answer.Scores)
-	for range outside.Failures {
+	for range external.Failures {
 		_ = service.Call(ctx, question, &answer, 10)
 	}
-	fmt.Println("open:", errors.Is(service.Call(ctx, question, &answer, 10), outside.ErrOpen))
+	fmt.Println("open:", errors.Is(service.Call(ctx, question, &answer, 10), external.ErrOpen))
 	fmt.Println("calls:", calls.Load())
 	// Output:
 	// <nil> map[pin:tea:5]
