@@ -14,7 +14,7 @@ import (
 //	edge      time 8, wins byte  |
 //	card      version 8          | version deleted author board interests created quality title link
 //	listing   version 8          | version deleted author board interests created quality
-//	floor     position 8         |
+//	trimmed   position 8         |
 //	deleted   time 8             |
 //	place                        |
 //

@@ -48,7 +48,7 @@ func TestEncoding_Golden(t *testing.T) {
 		{"entry", entryKey(e.User, e.Position), appendEntry(nil, &e)},
 		{"explored", entryKey(explored.User, explored.Position), appendEntry(nil, &explored)},
 		{"swept", entryKey(swept.User, swept.Position), appendEntry(nil, &swept)},
-		{"floor", floorKey(e.User), packed.AppendOrdered(nil, int64(12))},
+		{"trimmed", trimPositionKey(e.User), packed.AppendOrdered(nil, int64(12))},
 		{"card", cardKey(c.Pin), appendCard(nil, &c)},
 		{"listing", listingKey("user:2", c.Pin), appendVersion(nil, &c.PinVersion)},
 		{"place", placeKey("user:2", Place{c.Created, c.Pin}), nil},

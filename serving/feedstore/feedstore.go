@@ -2,7 +2,7 @@
 // edges, the current state of pins, and the lists of followees' publications.
 //
 //	entry     user, position ↓         an item of a materialized feed, or an empty row in place of a swept one
-//	floor     user                     positions at or below it were trimmed
+//	trimmed   user                     positions at or below it were trimmed
 //	edge      user, other, kind        the state of one register
 //	card      pin                      the newest version: facets, title, link, deleted or not
 //	place     followee, created ↓, pin the current or a previous place of a pin in the followee's list
@@ -21,7 +21,7 @@
 // user.
 //
 //	'f'  entries    cap: MaxItems plus a tenth, by ranges; erasure
-//	't'  floors     erasure; one for each user
+//	't'  trimmed    erasure; one for each user
 //	'e'  edges      erasure of either side; a dead edge stays, because an older state may be written again
 //	'c'  cards      never: feeds and candidates refer to a deleted pin without a time limit, and its card hides the pin there; the
 //	                card of a deleted pin has its version, creation time and quality, but no text

@@ -9,13 +9,13 @@ import (
 
 // The first byte of a key is the kind of the row. Ids contain no control characters, so a zero byte ends an id.
 const (
-	kindCard        = 'c' // pin
-	kindEdge        = 'e' // user 0 other 0 register
-	kindEntry       = 'f' // user 0 position, newest first
-	kindDeletedUser = 'g' // user
-	kindPlace       = 'l' // followee 0 created, newest first, pin
-	kindListing     = 'p' // followee 0 pin
-	kindFloor       = 't' // user
+	kindCard         = 'c' // pin
+	kindEdge         = 'e' // user 0 other 0 register
+	kindEntry        = 'f' // user 0 position, newest first
+	kindDeletedUser  = 'g' // user
+	kindPlace        = 'l' // followee 0 created, newest first, pin
+	kindListing      = 'p' // followee 0 pin
+	kindTrimPosition = 't' // user
 )
 
 // registerByte returns the byte of a kind of edge in the key, and false if the kind is unknown.
@@ -52,9 +52,9 @@ func prefix[S ~string](kind byte, id S, room int) []byte {
 	return append(append(append(k, kind), id...), 0)
 }
 
-func cardKey(pin schemas.PinID) []byte          { return key(kindCard, pin) }
-func deletedUserKey(user schemas.UserID) []byte { return key(kindDeletedUser, user) }
-func floorKey(user schemas.UserID) []byte       { return key(kindFloor, user) }
+func cardKey(pin schemas.PinID) []byte           { return key(kindCard, pin) }
+func deletedUserKey(user schemas.UserID) []byte  { return key(kindDeletedUser, user) }
+func trimPositionKey(user schemas.UserID) []byte { return key(kindTrimPosition, user) }
 
 func entryKey(user schemas.UserID, position int64) []byte {
 	return appendDown(prefix(kindEntry, user, 8), position)

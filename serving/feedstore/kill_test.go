@@ -61,9 +61,9 @@ func TestStore_AcknowledgedEntriesSurviveKill(t *testing.T) {
 		}
 		acknowledged = last
 		store := open(t, dir, feedstore.DefaultConfig())
-		entries, floor, err := store.Page(t.Context(), "user:1", math.MaxInt64, math.MaxInt)
-		if err != nil || floor != 0 {
-			t.Fatalf("killed %d: floor %d, %v", kill, floor, err)
+		entries, trimmed, err := store.Page(t.Context(), "user:1", math.MaxInt64, math.MaxInt)
+		if err != nil || trimmed != 0 {
+			t.Fatalf("killed %d: trim position %d, %v", kill, trimmed, err)
 		}
 		if len(entries) == 0 || entries[0].Position < acknowledged || int64(len(entries)) != entries[0].Position {
 			t.Fatalf("killed %d: %d entries, acknowledged up to %d", kill, len(entries), acknowledged)

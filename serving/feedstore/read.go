@@ -24,33 +24,33 @@ import (
 func (s *Store) Page(ctx context.Context, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error) {
 	snap := s.db.NewSnapshot()
 	defer snap.Close()
-	floor, err := readFloor(snap, user)
+	trimmed, err := readTrimPosition(snap, user)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read feed of %s: %w", user, err)
 	}
-	entries, err := readEntries(ctx, snap, user, floor, below, n)
+	entries, err := readEntries(ctx, snap, user, trimmed, below, n)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read feed of %s: %w", user, err)
 	}
-	return entries, floor, nil
+	return entries, trimmed, nil
 }
 
-func readFloor(r pebble.Reader, user schemas.UserID) (floor int64, err error) {
-	_, err = get(r, floorKey(user), func(value []byte) error {
+func readTrimPosition(r pebble.Reader, user schemas.UserID) (trimmed int64, err error) {
+	_, err = get(r, trimPositionKey(user), func(value []byte) error {
 		r := packed.NewReader(value)
-		floor = packed.Ordered[int64](r)
+		trimmed = packed.Ordered[int64](r)
 		return r.End()
 	})
-	return floor, err
+	return trimmed, err
 }
 
 func readEntries(
-	ctx context.Context, r pebble.Reader, user schemas.UserID, floor, below int64, n int,
+	ctx context.Context, r pebble.Reader, user schemas.UserID, trimmed, below int64, n int,
 ) (entries []schemas.FeedEntry, err error) {
-	if n <= 0 || below <= floor {
+	if n <= 0 || below <= trimmed {
 		return nil, nil
 	}
-	from, to := after(entryKey(user, below)), entryKey(user, floor)
+	from, to := after(entryKey(user, below)), entryKey(user, trimmed)
 	err = scan(ctx, r, from, to, func(key, value []byte) (bool, error) {
 		e, err := decodeEntry(user, positionOf(key), value)
 		if err != nil {

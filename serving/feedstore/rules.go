@@ -97,12 +97,12 @@ func NewTrimming(maxFeed int) Trimming {
 	return Trimming{keep: int64(maxFeed), step: int64(maxFeed) / 10}
 }
 
-// Cut is the range to trim from a feed: the positions from Floor down. In a replay of the log, entries arrive below the
-// floor. The floor hides them, and the repeated cuts of the replay delete them.
+// Cut is the range to trim from a feed: the positions from Position down. In a replay of the log, entries arrive below the
+// trim position. The trim position hides them, and the repeated cuts of the replay delete them.
 type Cut struct {
-	Floor int64          // positions at or below it are trimmed
-	Time  schemas.Micros // of the latest entry that caused the cut: no trimmed entry should be later
-	end   int64          // the lower end of the range that Pebble deletes, see trim
+	Position int64          // positions at or below it are trimmed
+	Time     schemas.Micros // of the latest entry that caused the cut: no trimmed entry should be later
+	end      int64          // the lower end of the range that Pebble deletes, see trim
 }
 
 // Cuts returns the cut that the entries of each user cause. Most entries cause none.
@@ -116,10 +116,10 @@ func (t Trimming) Cuts(entries []schemas.FeedEntry) map[schemas.UserID]Cut {
 		if cuts == nil {
 			cuts = map[schemas.UserID]Cut{}
 		}
-		floor := e.Position - t.keep
-		c := Cut{Floor: floor, Time: e.Time, end: floor - t.keep}
+		trimmed := e.Position - t.keep
+		c := Cut{Position: trimmed, Time: e.Time, end: trimmed - t.keep}
 		if old, ok := cuts[e.User]; ok {
-			c = Cut{Floor: max(c.Floor, old.Floor), Time: max(c.Time, old.Time), end: min(c.end, old.end)}
+			c = Cut{Position: max(c.Position, old.Position), Time: max(c.Time, old.Time), end: min(c.end, old.end)}
 		}
 		cuts[e.User] = c
 	}

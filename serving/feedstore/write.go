@@ -99,12 +99,12 @@ func (w *writer) publication(p *schemas.Publication) {
 	}
 }
 
-// trim raises the floor of user and deletes the cut with one range. The range covers the length of one feed and does not
-// reach down to the first position: if all ranges overlap, their cost until compaction is quadratic in their number.
+// trim raises the trim position of user and deletes the cut with one range. The range covers the length of one feed and does
+// not reach down to the first position: if all ranges overlap, their cost until compaction is quadratic in their number.
 func (w *writer) trim(user schemas.UserID, c Cut) {
-	w.put(floorKey(user), packed.AppendOrdered(w.value[:0], c.Floor))
+	w.put(trimPositionKey(user), packed.AppendOrdered(w.value[:0], c.Position))
 	if w.err == nil {
-		w.err = w.batch.DeleteRange(entryKey(user, c.Floor), entryKey(user, c.end), nil)
+		w.err = w.batch.DeleteRange(entryKey(user, c.Position), entryKey(user, c.end), nil)
 	}
 }
 
@@ -117,7 +117,7 @@ func (w *writer) delete(key []byte) {
 
 // erase deletes all rows of a user.
 func (w *writer) erase(user schemas.UserID) {
-	w.delete(floorKey(user))
+	w.delete(trimPositionKey(user))
 	for _, kind := range []byte{kindEntry, kindEdge, kindPlace, kindListing} {
 		if w.err == nil {
 			w.err = w.batch.DeleteRange(prefix(kind, user, 0), append(key(kind, user), 1), nil)

@@ -9,7 +9,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// TestWrite_DeletesTrimmedRows checks the rows themselves, because the floor alone would hide them from every read.
+// TestWrite_DeletesTrimmedRows checks the rows themselves, because the trim position alone would hide them from every read.
 func TestWrite_DeletesTrimmedRows(t *testing.T) {
 	const keep, last = 40, 1000
 	for name, together := range map[string]int{"single entries": 1, "one batch": last, "polls": 130} {

@@ -1,7 +1,7 @@
 // Package cassandra implements the feed store on an Apache Cassandra cluster. Unlike the embedded store of package
 // feedstore, it is replicated, and several processes can share it.
 //
-//	feeds          user | position ↓             an item of a materialized feed; floor, static; swept
+//	feeds          user | position ↓             an item of a materialized feed; trim_position, static; swept
 //	edges          user | other, kind            the state of one register
 //	cards          pin                           the newest version
 //	places         followee | created ↓, pin     the current or a previous place of a pin in a list
@@ -14,9 +14,9 @@
 // time in the far future could be neither overwritten nor deleted, so the pipeline rejects such events before they get
 // here.
 //
-// An entry, the floor and the range that is trimmed are written to one partition in one mutation, so that a page and its
-// floor are consistent. Trimming and erasure are the only deletes of feeds. Trimming deletes everything below the floor
-// with one range tombstone, which the newest page never reads.
+// An entry, the trim position and the range that is trimmed are written to one partition in one mutation, so that a page and
+// its trim position are consistent. Trimming and erasure are the only deletes of feeds. Trimming deletes everything below the
+// trim position with one range tombstone, which the newest page never reads.
 //
 // Deletion. The following deletes the rows of each table. An erasure deletes all rows of the user.
 //

@@ -34,7 +34,7 @@ func TestMutations_AreBoundedAndOfOnePartition(t *testing.T) {
 			}
 		}
 	}
-	// 1000 entries, a floor and a range for each of two feeds, 1000 listings, and the places in one list of three.
+	// 1000 entries, a trim position and a range for each of two feeds, 1000 listings, and the places in one list of three.
 	if want := 1000 + 2*2 + 1000 + 333; statements != want {
 		t.Errorf("%d statements, want %d", statements, want)
 	}
@@ -45,7 +45,7 @@ func partitionOf(t *testing.T, st statement) string {
 	switch st.text {
 	case putEntry:
 		return fmt.Sprint("feed of ", st.args[0])
-	case putFloor:
+	case putTrimPosition:
 		return fmt.Sprint("feed of ", st.args[2])
 	case trimFeed:
 		return fmt.Sprint("feed of ", st.args[1])
@@ -58,9 +58,9 @@ func partitionOf(t *testing.T, st statement) string {
 	return ""
 }
 
-// The floor must not be visible before the entries above it, and trimmed entries must not disappear before the floor is
-// raised.
-func TestLanes_FloorAndRangeEndAFeed(t *testing.T) {
+// The trim position must not be visible before the entries above it, and trimmed entries must not disappear before the trim
+// position is raised.
+func TestLanes_TrimPositionAndRangeEndFeed(t *testing.T) {
 	for n := int64(110); n < 300; n += 10 {
 		var b feedstore.Batch
 		for i := range n {
@@ -68,12 +68,12 @@ func TestLanes_FloorAndRangeEndAFeed(t *testing.T) {
 		}
 		l := lanes(b, feedstore.NewTrimming(100))[0]
 		last := l[len(l)-1]
-		if len(last) < 2 || last[len(last)-2].text != putFloor || last[len(last)-1].text != trimFeed {
-			t.Fatalf("%d entries: the last mutation does not end with floor and range: %v", n, last)
+		if len(last) < 2 || last[len(last)-2].text != putTrimPosition || last[len(last)-1].text != trimFeed {
+			t.Fatalf("%d entries: the last mutation does not end with trim position and range: %v", n, last)
 		}
-		floor, cut := last[len(last)-2].args, last[len(last)-1].args
-		if want := n - 100; floor[0] != want || floor[1] != want || cut[2] != want || cut[0] != n-1 {
-			t.Errorf("%d entries: floor %v and range %v, want both at %d, of time %d", n, floor, cut, want, n-1)
+		trimmed, cut := last[len(last)-2].args, last[len(last)-1].args
+		if want := n - 100; trimmed[0] != want || trimmed[1] != want || cut[2] != want || cut[0] != n-1 {
+			t.Errorf("%d entries: trim position %v and range %v, want both at %d, of time %d", n, trimmed, cut, want, n-1)
 		}
 	}
 }

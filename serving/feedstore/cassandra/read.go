@@ -14,9 +14,9 @@ import (
 
 // The read statements. The write time of a row is the time or the version of its record.
 const (
-	getPage = `SELECT position, pin, source, author, board, interests, score, created, pool, writetime(pin), swept, floor
+	getPage = `SELECT position, pin, source, author, board, interests, score, created, pool, writetime(pin), swept, trim_position
 		FROM feeds WHERE user = ? AND position < ? LIMIT ?`
-	getFloor        = `SELECT floor FROM feeds WHERE user = ? LIMIT 1`
+	getTrimPosition = `SELECT trim_position FROM feeds WHERE user = ? LIMIT 1`
 	getEdges        = `SELECT other, kind, wins_tie, writetime(wins_tie) FROM edges WHERE user = ? AND other IN ?`
 	getCards        = `SELECT pin, author, board, interests, created, quality, deleted, title, link, writetime(title) FROM cards WHERE pin IN ?`
 	getDeletedUsers = `SELECT user FROM deleted_users WHERE user IN ?`
@@ -30,17 +30,17 @@ const (
 // maxKeys is how many partitions one statement reads. With more, one coordinator would work for many nodes.
 const maxKeys = 25
 
-// Page implements feed.Store, see feedstore.Store. The rows and the floor are consistent.
+// Page implements feed.Store, see feedstore.Store. The rows and the trim position are consistent.
 func (s *Store) Page(ctx context.Context, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error) {
 	session, err := s.begin(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
-	entries, floor, err := readPage(ctx, session, user, below, n)
+	entries, trimmed, err := readPage(ctx, session, user, below, n)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read feed of %s in %s: %w", user, s.name, err)
 	}
-	return entries, floor, nil
+	return entries, trimmed, nil
 }
 
 // begin returns the session, or an error if ctx has ended or there is no session.
@@ -53,24 +53,24 @@ func (s *Store) begin(ctx context.Context) (*gocql.Session, error) {
 
 func readPage(ctx context.Context, session *gocql.Session, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error) {
 	var entries []schemas.FeedEntry
-	var floor int64
+	var trimmed int64
 	if n > 0 {
 		var err error
-		if entries, floor, err = readEntries(ctx, session, user, below, n); err != nil {
+		if entries, trimmed, err = readEntries(ctx, session, user, below, n); err != nil {
 			return nil, 0, err
 		}
 	}
 	if len(entries) > 0 {
-		// Entries that arrived late are at the end, below the floor.
-		end := slices.IndexFunc(entries, func(e schemas.FeedEntry) bool { return e.Position <= floor })
+		// Entries that arrived late are at the end, below the trim position.
+		end := slices.IndexFunc(entries, func(e schemas.FeedEntry) bool { return e.Position <= trimmed })
 		if end >= 0 {
 			entries = entries[:end]
 		}
-		return entries, floor, nil
+		return entries, trimmed, nil
 	}
-	// No row contained the floor. It is read after the rows: entries that are trimmed in between were not there before.
+	// No row contained the trim position. It is read after the rows: entries that are trimmed in between were not there before.
 	var known *int64
-	err := session.Query(getFloor, user).ScanContext(ctx, &known)
+	err := session.Query(getTrimPosition, user).ScanContext(ctx, &known)
 	if err != nil && err != gocql.ErrNotFound { //nolint:errorlint // the driver does not wrap it
 		return nil, 0, err
 	}
@@ -84,7 +84,7 @@ func orZero(n *int64) int64 {
 	return *n
 }
 
-func readEntries(ctx context.Context, session *gocql.Session, user schemas.UserID, below int64, n int) (entries []schemas.FeedEntry, floor int64, err error) {
+func readEntries(ctx context.Context, session *gocql.Session, user schemas.UserID, below int64, n int) (entries []schemas.FeedEntry, trimmed int64, err error) {
 	rows := session.Query(getPage, user, below, n).IterContext(ctx)
 	for {
 		e := schemas.FeedEntry{User: user}
@@ -98,10 +98,10 @@ func readEntries(ctx context.Context, session *gocql.Session, user schemas.UserI
 		if swept != nil {
 			e = schemas.FeedEntry{User: user, Position: e.Position, Time: schemas.Micros(*swept)}
 		}
-		floor = orZero(low)
+		trimmed = orZero(low)
 		entries = append(entries, e)
 	}
-	return entries, floor, rows.Close()
+	return entries, trimmed, rows.Close()
 }
 
 func interestsOf(names []string) []schemas.InterestID {

@@ -34,7 +34,7 @@ func facets(own ...column) []column {
 // tables returns all tables of a keyspace.
 func tables(ttl time.Duration) []table {
 	feeds := []column{
-		{"user", "text", "partition"}, {"position", "bigint", "down"}, {"floor", "bigint", "static"},
+		{"user", "text", "partition"}, {"position", "bigint", "down"}, {"trim_position", "bigint", "static"},
 		{"pin", "text", ""}, {"source", "text", ""}, {"score", "double", ""}, {"swept", "bigint", ""},
 		{"pool", "text", ""},
 	}

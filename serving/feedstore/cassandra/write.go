@@ -19,12 +19,12 @@ import (
 const (
 	putEntry = `INSERT INTO feeds (user, position, pin, source, author, board, interests, score, created, pool)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?`
-	putSwept   = `INSERT INTO feeds (user, position, swept) VALUES (?, ?, ?) USING TIMESTAMP ?`
-	putFloor   = `UPDATE feeds USING TIMESTAMP ? AND TTL 0 SET floor = ? WHERE user = ?`
-	trimFeed   = `DELETE FROM feeds USING TIMESTAMP ? WHERE user = ? AND position <= ?`
-	putEdge    = `INSERT INTO edges (user, other, kind, wins_tie) VALUES (?, ?, ?, ?) USING TIMESTAMP ?`
-	putPlace   = `INSERT INTO places (followee, created, pin) VALUES (?, ?, ?) USING TIMESTAMP ?`
-	putListing = `INSERT INTO listings (followee, pin, author, board, interests, created, quality, deleted)
+	putSwept        = `INSERT INTO feeds (user, position, swept) VALUES (?, ?, ?) USING TIMESTAMP ?`
+	putTrimPosition = `UPDATE feeds USING TIMESTAMP ? AND TTL 0 SET trim_position = ? WHERE user = ?`
+	trimFeed        = `DELETE FROM feeds USING TIMESTAMP ? WHERE user = ? AND position <= ?`
+	putEdge         = `INSERT INTO edges (user, other, kind, wins_tie) VALUES (?, ?, ?, ?) USING TIMESTAMP ?`
+	putPlace        = `INSERT INTO places (followee, created, pin) VALUES (?, ?, ?) USING TIMESTAMP ?`
+	putListing      = `INSERT INTO listings (followee, pin, author, board, interests, created, quality, deleted)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?`
 	putCard = `INSERT INTO cards (pin, author, board, interests, created, quality, deleted, title, link)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?`
@@ -114,8 +114,8 @@ func mutate(ctx context.Context, session *gocql.Session, mutation []statement) e
 	return batch.ExecContext(ctx)
 }
 
-// lanes returns the writes of a batch by partition. The lane of a user's feed ends with the floor and the trimmed range, so
-// that the floor never precedes the entries above it. A listing is written before its place.
+// lanes returns the writes of a batch by partition. The lane of a user's feed ends with the trim position and the trimmed
+// range, so that the trim position never precedes the entries above it. A listing is written before its place.
 func lanes(b feedstore.Batch, trim feedstore.Trimming) (all []lane) {
 	cuts := trim.Cuts(b.Entries)
 	for user, entries := range by(b.Entries, func(e *schemas.FeedEntry) schemas.UserID { return e.User }, entryStatement) {
@@ -156,7 +156,7 @@ func by[K comparable, T any](records []T, key func(*T) K, make func(*T) statemen
 	return all
 }
 
-// mutations splits the statements of one partition into mutations. The last two statements, a floor and its range, stay
+// mutations splits the statements of one partition into mutations. The last two statements, a trim position and its range, stay
 // together.
 func mutations(statements []statement) (l lane) {
 	for len(statements) > maxTogether {
@@ -185,12 +185,12 @@ func entryStatement(e *schemas.FeedEntry) statement {
 		int64(e.Created), e.Pool, writeTime(e.Time)}}
 }
 
-// cutStatements raise the floor and delete the entries below it, up to the time of the entry that caused the cut. The write
-// time of the floor is the floor itself, so that the highest floor remains.
+// cutStatements raise the trim position and delete the entries below it, up to the time of the entry that caused the cut. The
+// write time of the trim position is the trim position itself, so that the highest trim position remains.
 func cutStatements(user schemas.UserID, c feedstore.Cut) []statement {
 	return []statement{
-		{putFloor, []any{c.Floor, c.Floor, user}},
-		{trimFeed, []any{writeTime(c.Time), user, c.Floor}},
+		{putTrimPosition, []any{c.Position, c.Position, user}},
+		{trimFeed, []any{writeTime(c.Time), user, c.Position}},
 	}
 }
 

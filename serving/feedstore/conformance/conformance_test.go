@@ -33,23 +33,23 @@ type opener func(t *testing.T, maxFeed int) store
 // run runs the suite.
 func run(t *testing.T, open opener) {
 	for name, test := range map[string]func(*testing.T, opener){
-		"unknown ids":            testUnknown,
-		"pages":                  testPages,
-		"holes stay visible":     testHoles,
-		"trimming":               testTrimming,
-		"trimming makes no hole": testTrimmingWhileRead,
-		"late below the floor":   testLateBelowFloor,
-		"swept entries":          testSwept,
-		"edges: last wins":       testEdges,
-		"the beginning of time":  testBeginningOfTime,
-		"lists: order, paging":   testListPaging,
-		"lists: many dead":       testListManyDead,
-		"lists: bad place":       testListBadPlace,
-		"adjacent ids":           testNeighbors,
-		"erased users":           testErased,
-		"rejected ids":           testRejected,
-		"ended context":          testEnded,
-		"any order, repeated":    testAnyOrder,
+		"unknown ids":                  testUnknown,
+		"pages":                        testPages,
+		"holes stay visible":           testHoles,
+		"trimming":                     testTrimming,
+		"trimming makes no hole":       testTrimmingWhileRead,
+		"late below the trim position": testLateBelowTrimPosition,
+		"swept entries":                testSwept,
+		"edges: last wins":             testEdges,
+		"the beginning of time":        testBeginningOfTime,
+		"lists: order, paging":         testListPaging,
+		"lists: many dead":             testListManyDead,
+		"lists: bad place":             testListBadPlace,
+		"adjacent ids":                 testNeighbors,
+		"erased users":                 testErased,
+		"rejected ids":                 testRejected,
+		"ended context":                testEnded,
+		"any order, repeated":          testAnyOrder,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, open) })
 	}
@@ -94,11 +94,11 @@ func write(t testing.TB, s store, b feedstore.Batch) {
 
 func page(t testing.TB, s store, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64) {
 	t.Helper()
-	got, floor, err := s.Page(t.Context(), user, below, n)
+	got, trimmed, err := s.Page(t.Context(), user, below, n)
 	if err != nil {
 		t.Fatalf("Page(%s, %d, %d): %v", user, below, n, err)
 	}
-	return got, floor
+	return got, trimmed
 }
 
 func same(t testing.TB, what string, got, want any) {
@@ -118,9 +118,9 @@ func positions(entries []schemas.FeedEntry) []int64 {
 
 func testUnknown(t *testing.T, open opener) {
 	s, user := open(t, 100), newUser()
-	got, floor := page(t, s, user, top, 10)
+	got, trimmed := page(t, s, user, top, 10)
 	same(t, "page", got, []schemas.FeedEntry(nil))
-	same(t, "floor", floor, int64(0))
+	same(t, "trim position", trimmed, int64(0))
 	edges, err := s.Edges(t.Context(), user, []schemas.ID{"user:1"})
 	same(t, "edges", edges, []schemas.Edge(nil))
 	cards, err2 := s.Cards(t.Context(), []schemas.PinID{schemas.PinID("pin:" + fresh())})
@@ -189,11 +189,11 @@ func testErased(t *testing.T, open opener) {
 	write(t, s, last)
 	write(t, s, last)
 	for u, want := range map[schemas.UserID]int{shorter: 2, user: 0, longer: 1} {
-		got, floor := page(t, s, u, top, 10)
+		got, trimmed := page(t, s, u, top, 10)
 		list := listAll(t, s, schemas.Followee(u), 10)
 		edges, err := s.Edges(t.Context(), u, []schemas.ID{"board:1", "board:2"})
-		if left := u != user; err != nil || floor != 0 || len(got) > 0 != left || len(list) > 0 != left || len(edges) != want {
-			t.Errorf("%s: %d entries, floor %d, %d pins, %d edges, %v; want %d edges", u, len(got), floor, len(list), len(edges), err, want)
+		if left := u != user; err != nil || trimmed != 0 || len(got) > 0 != left || len(list) > 0 != left || len(edges) != want {
+			t.Errorf("%s: %d entries, trim position %d, %d pins, %d edges, %v; want %d edges", u, len(got), trimmed, len(list), len(edges), err, want)
 		}
 	}
 }

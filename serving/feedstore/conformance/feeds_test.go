@@ -36,9 +36,9 @@ func testPages(t *testing.T, open opener) {
 func testHoles(t *testing.T, open opener) {
 	s, user := open(t, 100), newUser()
 	write(t, s, feedstore.Batch{Entries: append(entries(user, 3, 4), entry(user, 6))})
-	got, floor := page(t, s, user, top, 10)
+	got, trimmed := page(t, s, user, top, 10)
 	same(t, "positions", positions(got), []int64{6, 4, 3})
-	same(t, "floor", floor, int64(0))
+	same(t, "trim position", trimmed, int64(0))
 }
 
 func testTrimming(t *testing.T, open opener) {
@@ -49,17 +49,17 @@ func testTrimming(t *testing.T, open opener) {
 		if p%7 != 0 {
 			continue
 		}
-		got, floor := page(t, s, user, top, 1000)
-		if n := p - floor; n < min(p, keep) || n > keep+keep/10 {
-			t.Fatalf("after %d: floor %d keeps %d, want %d to %d", p, floor, n, keep, keep+keep/10)
+		got, trimmed := page(t, s, user, top, 1000)
+		if n := p - trimmed; n < min(p, keep) || n > keep+keep/10 {
+			t.Fatalf("after %d: trim position %d keeps %d, want %d to %d", p, trimmed, n, keep, keep+keep/10)
 		}
-		if len(got) != int(p-floor) || got[0].Position != p || got[len(got)-1].Position != floor+1 {
-			t.Fatalf("after %d: got %v above floor %d", p, positions(got), floor)
+		if len(got) != int(p-trimmed) || got[0].Position != p || got[len(got)-1].Position != trimmed+1 {
+			t.Fatalf("after %d: got %v above trim position %d", p, positions(got), trimmed)
 		}
 	}
 }
 
-// testTrimmingWhileRead reads pages while they are trimmed. The floor and the rows must be consistent, or the caller
+// testTrimmingWhileRead reads pages while they are trimmed. The trim position and the rows must be consistent, or the caller
 // mistakes trimmed entries for entries that have not arrived.
 func testTrimmingWhileRead(t *testing.T, open opener) {
 	s, user := open(t, 20), newUser()
@@ -77,22 +77,22 @@ func testTrimmingWhileRead(t *testing.T, open opener) {
 		}
 	})
 	for trims, last := 0, int64(0); trims < 20; {
-		got, floor := page(t, s, user, top, 1000)
-		if len(got) == 0 || int64(len(got)) != got[0].Position-floor {
-			t.Fatalf("got %v above floor %d: a hole", positions(got), floor)
+		got, trimmed := page(t, s, user, top, 1000)
+		if len(got) == 0 || int64(len(got)) != got[0].Position-trimmed {
+			t.Fatalf("got %v above trim position %d: a hole", positions(got), trimmed)
 		}
-		if floor > last {
-			trims, last = trims+1, floor
+		if trimmed > last {
+			trims, last = trims+1, trimmed
 		}
 	}
 }
 
-func testLateBelowFloor(t *testing.T, open opener) {
+func testLateBelowTrimPosition(t *testing.T, open opener) {
 	s, user := open(t, 20), newUser()
 	write(t, s, feedstore.Batch{Entries: entries(user, 1, 60)})
-	before, floor := page(t, s, user, top, 100)
-	if floor < 40 {
-		t.Fatalf("floor %d, want 40", floor)
+	before, trimmed := page(t, s, user, top, 100)
+	if trimmed < 40 {
+		t.Fatalf("trim position %d, want 40", trimmed)
 	}
 	odd := entry(user, 40)
 	odd.Time = 1e12                           // by a fast clock: later than all entries after it
@@ -100,7 +100,7 @@ func testLateBelowFloor(t *testing.T, open opener) {
 	write(t, s, feedstore.Batch{Entries: late})
 	got, again := page(t, s, user, top, 100)
 	same(t, "entries", got, before)
-	same(t, "floor", again, floor)
+	same(t, "trim position", again, trimmed)
 }
 
 func testSwept(t *testing.T, open opener) {

@@ -99,11 +99,11 @@ func (w *world) check(rt *rapid.T, ctx context.Context, s store) {
 			rt.Errorf("%s: %v; want -, got +:\n%s", what, err, diff)
 		}
 	}
-	rows, floor, err := s.Page(ctx, w.user, top, 100)
+	rows, trimmed, err := s.Page(ctx, w.user, top, 100)
 	slices.Reverse(rows)
-	equal("feed", rows, w.Entries[min(floor, int64(len(w.Entries))):], err)
-	if kept := int64(len(w.Entries)) - floor; floor > 0 && (kept < 10 || kept > 11) {
-		rt.Errorf("feed of %d: floor %d, want 10 or 11 kept", len(w.Entries), floor)
+	equal("feed", rows, w.Entries[min(trimmed, int64(len(w.Entries))):], err)
+	if kept := int64(len(w.Entries)) - trimmed; trimmed > 0 && (kept < 10 || kept > 11) {
+		rt.Errorf("feed of %d: trim position %d, want 10 or 11 kept", len(w.Entries), trimmed)
 	}
 	edges, err := s.Edges(ctx, w.user, []schemas.ID{"board:1", "user:2", "interest:3"})
 	slices.SortFunc(edges, compareEdges)

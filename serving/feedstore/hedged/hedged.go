@@ -149,7 +149,7 @@ func (s *Store) Close() { s.calls.Wait() }
 // pageRead is the result of Page and its arguments.
 type pageRead struct {
 	entries []schemas.FeedEntry
-	floor   int64
+	trimmed int64
 	below   int64
 	n       int
 }
@@ -172,7 +172,7 @@ func (p pageRead) unbroken() int {
 // top is the smallest value of below that requests the newest entries, whose first position is unknown.
 const top = 1<<63 - 2
 
-// complete reports whether the page has no hole: below the requested position, between two entries, and above the floor
+// complete reports whether the page has no hole: below the requested position, between two entries, and above the trim position
 // at its end.
 func (p pageRead) complete() bool {
 	n := p.unbroken()
@@ -186,7 +186,7 @@ func (p pageRead) complete() bool {
 	if n > 0 {
 		last = p.entries[n-1].Position
 	}
-	return last-1 <= p.floor
+	return last-1 <= p.trimmed
 }
 
 func (p pageRead) further(q pageRead) bool { return p.unbroken() > q.unbroken() }
@@ -195,10 +195,10 @@ func (p pageRead) further(q pageRead) bool { return p.unbroken() > q.unbroken() 
 // its end above the trim position.
 func (s *Store) Page(ctx context.Context, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error) {
 	p, err := read(ctx, s, &s.page, func(ctx context.Context, from feed.Store) (pageRead, error) {
-		entries, floor, err := from.Page(ctx, user, below, n)
-		return pageRead{entries, floor, below, n}, err
+		entries, trimmed, err := from.Page(ctx, user, below, n)
+		return pageRead{entries, trimmed, below, n}, err
 	})
-	return p.entries, p.floor, err
+	return p.entries, p.trimmed, err
 }
 
 // Edges implements feed.Store.
