@@ -113,7 +113,7 @@ func TestGenerator_AppliesEveryRule(t *testing.T) {
 		t.Errorf("%d items by source: %v, want 50, about 11 from exploration, and twice as many from following as from interest", len(first), bySource)
 	}
 	whyOf(first[0].Pin, "was shown")
-	whyOf("pin:old-1", "is held back")
+	whyOf("pin:old-1", "is deferred")
 	whyOf("pin:nowhere", "the pin is unknown")
 	if n, err := s.feed.Waiting(t.Context(), r.user); err != nil || n != 70 {
 		t.Errorf("%d candidates remain, %v, want 70: old ones are deferred", n, err)

@@ -22,9 +22,9 @@ func TestAnswers_EncodeListsAndTimes(t *testing.T) {
 		"latest time": {Timestamp(math.MaxInt64), `"9999-12-31T23:59:59.999999Z"`},
 		"pool item, no board": {PoolItem{Pin: "pin:1", PoolScore: 0.5, Facets: Facets{Author: "user:a"}},
 			`{"pin":"pin:1","score":0.5,"time":"1970-01-01T00:00:00Z","author":"user:a","board":null,"interests":[]}`},
-		"deferred": {FeedState{Feed: "home", Held: List[DeferredCandidate]{{Pin: "pin:1", Reason: ReasonWeak}, {Pin: "pin:2", Reason: ReasonDeferred, Since: 1}}},
-			`{"feed":"home","sources":[],"held":[{"pin":"pin:1","reason":"weak"},` +
-				`{"pin":"pin:2","reason":"deferred","since":"1970-01-01T00:00:00.000001Z"}],"affinities":[],"degraded":[]}`},
+		"deferred": {FeedState{Feed: "home", Deferred: List[DeferredCandidate]{{Pin: "pin:1", Reason: ReasonWeak}, {Pin: "pin:2", Reason: ReasonDeferredEarlier, Since: 1}}},
+			`{"feed":"home","sources":[],"deferred":[{"pin":"pin:1","reason":"weak"},` +
+				`{"pin":"pin:2","reason":"deferred_earlier","since":"1970-01-01T00:00:00.000001Z"}],"affinities":[],"degraded":[]}`},
 		"why": {Why{User: "user:1", Pin: "pin:1", Feed: "home", Fate: FateOut, Candidates: List[WhyCandidate]{{Source: Related}}},
 			`{"user":"user:1","pin":"pin:1","feed":"home","fate":"out","by":[],"shown":null,` +
 				`"candidates":[{"source":"related","edges":[],"score":0,"parts":null}],"degraded":[]}`},

@@ -5,7 +5,7 @@ type FeedState struct {
 	Feed       string                  `json:"feed"`
 	Arm        string                  `json:"arm,omitempty"` // experiment arm of the feed that the user is in; "": none
 	Sources    List[SourceState]       `json:"sources"`       // those with a share, candidates or impressions; by name
-	Held       List[DeferredCandidate] `json:"held"`          // longest deferred first, then the highest score first
+	Deferred   List[DeferredCandidate] `json:"deferred"`      // longest deferred first, then the highest score first
 	Affinities List[Affinity]          `json:"affinities"`    // strongest first
 	Degraded   List[string]            `json:"degraded"`      // parts that could not be read
 }
@@ -18,10 +18,10 @@ type SourceState struct {
 	Shown   float64 `json:"shown"`   // decayed impressions
 }
 
-// DeferredCandidate is a candidate that a visit now would defer to a later session.
+// DeferredCandidate is a candidate that a visit now would defer, or an earlier visit deferred, to a later session.
 type DeferredCandidate struct {
 	Pin    PinID     `json:"pin"`
-	Reason Reason    `json:"reason"`          // ReasonDeferred or ReasonWeak
+	Reason Reason    `json:"reason"`          // ReasonDeferredEarlier or ReasonWeak
 	Since  Timestamp `json:"since,omitempty"` // when it was deferred; 0: it is not deferred yet
 }
 

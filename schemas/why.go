@@ -55,13 +55,13 @@ type Fate string
 
 // The fates.
 const (
-	FateShown   Fate = "shown"   // the pin was shown
-	FatePending Fate = "pending" // a visit in progress will show it
-	FateNext    Fate = "next"    // a visit now would show it
-	FateWaiting Fate = "waiting" // a later visit may show it
-	FateHeld    Fate = "held"    // a rule defers it to a later session
-	FateHidden  Fate = "hidden"  // the user must not see it
-	FateOut     Fate = "out"     // it is not a candidate, or no longer one
+	FateShown    Fate = "shown"    // the pin was shown
+	FatePending  Fate = "pending"  // a visit in progress will show it
+	FateNext     Fate = "next"     // a visit now would show it
+	FateWaiting  Fate = "waiting"  // a later visit may show it
+	FateDeferred Fate = "deferred" // a rule defers it to a later session
+	FateHidden   Fate = "hidden"   // the user must not see it
+	FateOut      Fate = "out"      // it is not a candidate, or no longer one
 )
 
 // Reason is the reason for a Fate.
@@ -74,22 +74,22 @@ const (
 	ReasonBeyondHead      Reason = "beyond_head"      // waiting: not among the best of its pool, from which a chunk is built
 	ReasonCapAuthor       Reason = "cap_author"       // waiting: cap of its author
 	ReasonCapBoard        Reason = "cap_board"        // waiting: cap of its board
-	ReasonCapTopic        Reason = "cap_interest"     // waiting: cap of an interest
+	ReasonCapInterest     Reason = "cap_interest"     // waiting: cap of an interest
 	ReasonNoShare         Reason = "no_share"         // waiting: its sources have no share in this feed
 	ReasonOwnRule         Reason = "own_rule"         // waiting: a rule of the embedding program excludes it now
-	ReasonWeak            Reason = "weak"             // held: below the score threshold, and the session's budget is spent
-	ReasonDeferred        Reason = "deferred"         // held: an earlier visit of this session deferred it for being weak
+	ReasonWeak            Reason = "weak"             // deferred: below the score threshold, and the session's budget is spent
+	ReasonDeferredEarlier Reason = "deferred_earlier" // deferred: an earlier visit of this session deferred it for being weak
 	ReasonDeleted         Reason = "deleted"          // hidden: the pin is deleted
 	ReasonAuthorDeleted   Reason = "author_deleted"   // hidden: its author is deleted
 	ReasonOwn             Reason = "own"              // hidden: the pin is the user's own
 	ReasonBlock           Reason = "block"            // hidden: the user blocks the author, board or interest, or the author blocks the user
 	ReasonNoEdge          Reason = "no_edge"          // hidden: no live edge justifies it
-	ReasonFollowCap       Reason = "followee_cap"     // hidden: the edge that would justify it is over pools.max_followees
-	ReasonForgotten       Reason = "forgotten"        // out: older than the oldest remaining seen row
+	ReasonFolloweeCap     Reason = "followee_cap"     // hidden: the edge that would justify it is over pools.max_followees
+	ReasonSeenTrimmed     Reason = "seen_trimmed"     // out: older than the oldest remaining seen row
 	ReasonExpired         Reason = "expired"          // out: older than the maximum age of candidates
 	ReasonDeferralExpired Reason = "deferral_expired" // out: deferred for too long
 	ReasonCap             Reason = "cap"              // out: over the cap of the pool
-	ReasonNever           Reason = "undelivered"      // out: never delivered, or the delivery was dropped
+	ReasonUndelivered     Reason = "undelivered"      // out: never delivered, or the delivery was dropped
 	ReasonUnknown         Reason = "unknown"          // out: the pin does not exist
 	ReasonUserDeleted     Reason = "user_deleted"     // out: the user is deleted
 	ReasonSeen            Reason = "seen"             // of a candidate that is still in a pool after it was shown

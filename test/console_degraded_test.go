@@ -238,7 +238,7 @@ func triesFeaturesOfPinsAndPairs(t *testing.T, b *Browser) {
 func stateOf(held []any, degraded ...string) map[string]any {
 	return map[string]any{
 		"feed": "home", "sources": []any{map[string]any{"source": "following", "waiting": 2, "target": 1, "shown": 3}},
-		"held": orNone(held), "affinities": []any{}, "degraded": orNone(degraded),
+		"deferred": orNone(held), "affinities": []any{}, "degraded": orNone(degraded),
 	}
 }
 
@@ -253,22 +253,22 @@ func showsDegradedPools(t *testing.T, b *Browser) {
 	announced(t, p, "#rail-degraded")
 	Eval[string](p, "location.hash = 'pools'")
 	p.Wait("the view shows the reason", says("#pools-degraded", lacking)+" && document.querySelectorAll('#pools li').length === 2")
-	p.Wait("deferred candidates are unknown", says("#held-none", "Held-back pins are unknown."))
+	p.Wait("deferred candidates are unknown", says("#deferred-none", "Deferred pins are unknown."))
 	announced(t, p, "#pools-degraded")
 	p.CheckAccessible("pools without items")
 	p.Shot("pools-away-wide")
 	d.answers("GET /feed/state", 200, stateOf(nil))
 	p.Wait("no degraded reasons", says("#pools-degraded", ""))
-	const none = "No pin is held back: no candidate is too far below the best."
-	p.Wait("no deferred candidates", says("#held-none", none))
+	const none = "No pin is deferred: no candidate is too far below the best."
+	p.Wait("no deferred candidates", says("#deferred-none", none))
 
 	d.answers("GET /feed/state", 503, map[string]any{"detail": "the rows are unavailable"})
 	p.Wait("the error", says("#pools-degraded", unread))
-	p.Wait("the previous values stay", says("#held-none", none)+" && document.querySelectorAll('#pools li').length === 2")
+	p.Wait("the previous values stay", says("#deferred-none", none)+" && document.querySelectorAll('#pools li').length === 2")
 	p.Fill("#user", "user:b")
 	p.Press(kb.Enter)
 	p.Wait("the error for another user", "location.search.includes('user%3Ab') && "+says("#pools-degraded", unread))
-	p.Wait("no text about deferred candidates", says("#held-none", "")+" && document.querySelectorAll('#pools li').length === 0")
+	p.Wait("no text about deferred candidates", says("#deferred-none", "")+" && document.querySelectorAll('#pools li').length === 0")
 	Eval[string](p, "location.hash = 'feed'")
 	p.Wait("the rail shows the reason", says("#rail-degraded", "Cannot read affinities and pools: the rows are unavailable."))
 }

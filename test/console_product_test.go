@@ -74,7 +74,7 @@ func (l pinList) pins() []string {
 // stateBody contains the fields of feed/state that the console reads.
 type stateBody struct {
 	Affinities []struct{ Facet string }
-	Held       []struct{ Pin, Reason string }
+	Deferred   []struct{ Pin, Reason string }
 }
 
 // visitor is a user of the console.
@@ -247,13 +247,13 @@ func (v *visitor) readsPools() {
 	if !slices.IsSortedFunc(widths, func(a, b float64) int { return int(b - a) }) || widths[0] != 100 {
 		v.t.Errorf("got bar widths %v, want the best at 100, then decreasing", widths)
 	}
-	held := get[stateBody](v.s, "/v1/users/user:keeper/feed/state").Held
-	if len(held) != 5 || held[0].Reason != "deferred" {
+	held := get[stateBody](v.s, "/v1/users/user:keeper/feed/state").Deferred
+	if len(held) != 5 || held[0].Reason != "deferred_earlier" {
 		v.t.Fatalf("got %+v, want five deferred candidates", held)
 	}
-	v.Wait("deferred candidates", "document.querySelectorAll('#held li').length === 5 && document.querySelectorAll('.pool li.held').length === 5")
-	v.Click("#held li .plain")
-	v.Wait("the reason", "document.querySelector('#held .why .fate').textContent.includes('Held back for a later session')")
+	v.Wait("deferred candidates", "document.querySelectorAll('#deferred li').length === 5 && document.querySelectorAll('.pool li.deferred').length === 5")
+	v.Click("#deferred li .plain")
+	v.Wait("the reason", "document.querySelector('#deferred .why .fate').textContent.includes('Deferred to a later session')")
 	v.CheckAccessible("pools with deferred candidates")
 }
 

@@ -48,7 +48,7 @@ func newDesk() *desk {
 	degraded := []string{}
 	state := map[string]any{
 		"feed": "home", "sources": []any{map[string]any{"source": "following", "waiting": 2, "target": 1, "shown": 3}}, "degraded": degraded,
-		"held": []any{map[string]any{"pin": "pin:" + hostile, "reason": "deferred", "since": "2026-11-20T10:00:00Z"}}, "affinities": []any{map[string]any{"facet": "user:" + hostile, "value": 2}},
+		"deferred": []any{map[string]any{"pin": "pin:" + hostile, "reason": "deferred_earlier", "since": "2026-11-20T10:00:00Z"}}, "affinities": []any{map[string]any{"facet": "user:" + hostile, "value": 2}},
 	}
 	candidate := map[string]any{"pin": "pin:" + hostile, "score": 2, "time": "2026-11-20T10:00:00Z", "author": "user:a", "board": nil, "interests": []string{}}
 	return &desk{heard: map[string][]string{}, asked: map[string][]string{}, counts: make(chan int, 9), said: map[string]answer{
@@ -343,7 +343,7 @@ func showsErrors(t *testing.T, b *Browser) {
 	p.Click(".card .why-button")
 	p.Wait("the error of the explanation", "document.querySelector('.why .bad').textContent.includes('the pools are unavailable')")
 	d.answers("POST /features", 403, map[string]any{"detail": "not for you"})
-	d.answers("GET /feed/state", 200, map[string]any{"feed": "home", "sources": []any{}, "held": []any{}, "degraded": []any{}, "affinities": []any{map[string]any{"facet": "user:kept", "value": 1}}})
+	d.answers("GET /feed/state", 200, map[string]any{"feed": "home", "sources": []any{}, "deferred": []any{}, "degraded": []any{}, "affinities": []any{map[string]any{"facet": "user:kept", "value": 1}}})
 	p.Wait("permitted data next to the error", "document.querySelector('#rail-affinities').textContent.includes('kept') && document.querySelector('#state-text').textContent === 'not for you'")
 	d.answers("GET /feed", 503, map[string]any{"detail": "too full"})
 	p.Click("#feed-form button")
@@ -740,7 +740,7 @@ func worksWithKeyboard(t *testing.T, b *Browser) {
 	p.Press(" ")
 	p.Wait("automatic updates are stopped", "document.querySelector('#live').getAttribute('aria-pressed') === 'false'")
 	for _, at := range []struct{ view, title, there string }{
-		{"pools", "Pools", "#held li"}, {"features", "Features", "#features .feature li"}, {"interests", "Interests", "#user-interests-list li"},
+		{"pools", "Pools", "#deferred li"}, {"features", "Features", "#features .feature li"}, {"interests", "Interests", "#user-interests-list li"},
 		{"pipeline", "Pipeline", "#dead-letters li"}, {"insights", "Insights", "#plot-habit figure"}, {"feed", "Feed", "#rail-pools li"},
 	} {
 		tabs(p, at.title, 300)

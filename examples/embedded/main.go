@@ -112,11 +112,11 @@ func visit(ctx context.Context, p *app.App, out io.Writer) error {
 	for _, item := range page.Items {
 		fmt.Fprintln(out, item.ID, "from", item.Source)
 	}
-	why, err := c.Why(ctx, "user:ada", rules.Home, "pin:held")
+	why, err := c.Why(ctx, "user:ada", rules.Home, "pin:rejected")
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(out, "pin:held is", why.Fate, "because of", why.Reason)
+	_, err = fmt.Fprintln(out, "pin:rejected is", why.Fate, "because of", why.Reason)
 	return err
 }
 
@@ -127,7 +127,7 @@ func events() []schemas.Line {
 	for i, created := range []struct {
 		by  schemas.UserID
 		pin schemas.ID
-	}{{"user:bob", "pin:boat"}, {"user:carol", "pin:tea"}, {"user:mallory", "pin:held"}} {
+	}{{"user:bob", "pin:boat"}, {"user:carol", "pin:tea"}, {"user:mallory", "pin:rejected"}} {
 		follow := &schemas.FollowEvent{Event: schemas.Event{
 			ID: fmt.Sprint("follow-", i), Time: schemas.MicrosOf(now), Actor: "user:ada", Verb: schemas.Follow, Object: schemas.ID(created.by),
 		}}

@@ -39,7 +39,7 @@ func TestRun_AppliesSourceScoreAndRule(t *testing.T) {
 	var out strings.Builder
 	must.OK(t, run(t.Context(), &out))
 	got := out.String()
-	for _, want := range []string{"pin:tea from following\n", "pin:boat from following\n", "pin:chosen from editors\n", "pin:held is waiting because of own_rule\n"} {
+	for _, want := range []string{"pin:tea from following\n", "pin:boat from following\n", "pin:chosen from editors\n", "pin:rejected is waiting because of own_rule\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
@@ -47,7 +47,7 @@ func TestRun_AppliesSourceScoreAndRule(t *testing.T) {
 	if strings.Index(got, "pin:tea") > strings.Index(got, "pin:boat") {
 		t.Errorf("the score has no effect:\n%s", got)
 	}
-	if strings.Contains(got, "pin:held from") {
+	if strings.Contains(got, "pin:rejected from") {
 		t.Errorf("the rule has no effect:\n%s", got)
 	}
 }

@@ -201,7 +201,7 @@ const (
 	dropErased      = "erased"       // a candidate of a deleted author
 	dropDeleted     = "deleted"      // a candidate whose pin was deleted a day ago or more
 	dropSeen        = "seen"         // a candidate that has been shown
-	dropTooOld      = "too_old"      // a candidate older than the remembered seen pins
+	dropSeenTrimmed = "seen_trimmed" // a candidate older than the remembered seen pins
 	dropExpired     = "expired"      // a candidate older than Expiry
 	dropDeferred    = "deferred"     // a candidate that was deferred for too long
 	dropRedundant   = "redundant"    // a row of a candidate that its other rows make redundant

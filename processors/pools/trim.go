@@ -143,8 +143,8 @@ func (t *trimmed) reason(c *layout.Candidate, version schemas.Version) (string, 
 	}
 	reason := t.view.Hides(t.source, c)
 	switch {
-	case reason == schemas.ReasonForgotten:
-		return dropTooOld, nil
+	case reason == schemas.ReasonSeenTrimmed:
+		return dropSeenTrimmed, nil
 	case reason == schemas.ReasonExpired:
 		return dropExpired, nil
 	case reason == schemas.ReasonAuthorDeleted:

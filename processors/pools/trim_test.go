@@ -107,7 +107,7 @@ func TestTrim_Reasons(t *testing.T) {
 	} {
 		poolstest.Deliver(m, schemas.Following, d)
 	}
-	want := map[string]int{dropRedundant: 2, dropSeen: 1, dropCap: 1, dropTooOld: 1, dropHiddenCap: 1}
+	want := map[string]int{dropRedundant: 2, dropSeen: 1, dropCap: 1, dropSeenTrimmed: 1, dropHiddenCap: 1}
 	if diff := gocmp.Diff(want, trimOf(t, m, schemas.Following, 2)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -40,8 +40,8 @@ type Caps struct {
 	Interest int `yaml:"interest" range:"0..100" help:"maximum items of one interest in a window; 0: no limit"`
 }
 
-// Defer holds back weak candidates. A session is a sequence of visits with items, each at most Session after the previous
-// one.
+// Defer configures the deferral of weak candidates. A session is a sequence of visits with items, each at most Session after
+// the previous one.
 type Defer struct {
 	Margin         float64       `yaml:"margin" range:"0..1000" help:"distance below the best score of a source in the session, beyond which candidates are weak; 0: no deferral"`
 	Budget         int           `yaml:"budget" range:"0..10000" help:"maximum number of weak items shown per session"`

@@ -14,7 +14,7 @@ const (
 	Shown           Fate = "shown"    // it is in the chunk
 	Waits           Fate = "waits"    // the chunk is full without it
 	Capped          Fate = "capped"   // a cap skipped it
-	Held            Fate = "held"     // it is weak, and the budget of the session is spent
+	Weak            Fate = "weak"     // it is weak, and the budget of the session is spent
 	Deferred        Fate = "deferred" // it is deferred to a later session
 	DeferralExpired Fate = "expired"  // it was deferred for too long
 	NoShare         Fate = "no share" // its sources have no share in the feed
@@ -52,8 +52,8 @@ func (f Feed) Explain(v Visit, pools []Pool, k Signals, pin schemas.PinID) Expla
 		e.Fate = DeferralExpired
 	case len(e.Scores) == 0:
 		e.Fate = NoShare
-	case slices.ContainsFunc(d.held, func(w heldItem) bool { return w.pin == pin }):
-		e.Fate = Held
+	case slices.ContainsFunc(d.overBudget, func(w weakItem) bool { return w.pin == pin }):
+		e.Fate = Weak
 	case deferredAt >= d.memory.Began && deferredAt > 0:
 		e.Fate = Deferred
 	case d.violated != "":

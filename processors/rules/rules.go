@@ -4,7 +4,7 @@
 // Make runs five steps. A feed can disable each of them; see Feed.
 //
 //  1. rescore: compute the score in the response from the current signals.
-//  2. hold: hold back weak candidates beyond the budget of the session; see Defer.
+//  2. deferWeak: defer weak candidates beyond the budget of the session; see Defer.
 //  3. explore: draw scores for new pins and pins of new authors; see Explore.
 //  4. arrange: give each place to the source that is due, which fills it with its best item that the caps admit; see Caps.
 //  5. remember: return the shares, the session and the deferred candidates after the visit; see schemas.Memory.
@@ -43,7 +43,7 @@ type Chunk struct {
 	Memory  schemas.Memory
 	Expired []schemas.PinID // deferred for too long; no longer candidates
 	Relaxed Relaxation      // relaxation level of the caps
-	Weak    []schemas.PinID // weak pins within the budget, shown or not; weaker ones were held back
+	Weak    []schemas.PinID // weak pins within the budget, shown or not; weaker ones were deferred
 }
 
 // Make returns the chunk of a visit.
@@ -54,14 +54,14 @@ func (f Feed) Make(v Visit, pools []Pool, k Signals) Chunk {
 
 // decision is the result of the rules for the candidates of a visit.
 type decision struct {
-	*holding
+	*selection
 	*arrangement
 	relaxed Relaxation
 }
 
 // decide applies the rules up to arrange. The arrangement records which cap skipped the pin watch.
 func (f Feed) decide(v Visit, pools []Pool, k Signals, watch schemas.PinID) (d decision) {
-	d.holding = f.hold(&v, f.rescore(pools, k))
+	d.selection = f.deferWeak(&v, f.rescore(pools, k))
 	queues := d.queues
 	if f.explores(k) {
 		queues = append(queues, f.explore(&v, queues, k.Counts))
@@ -75,7 +75,7 @@ func (f Feed) decide(v Visit, pools []Pool, k Signals, watch schemas.PinID) (d d
 func (f Feed) Waiting(v Visit, pools []Pool, k Signals) []schemas.PinID {
 	var pins []schemas.PinID
 	seen := map[schemas.PinID]struct{}{}
-	for _, q := range f.hold(&v, f.rescore(pools, k)).queues {
+	for _, q := range f.deferWeak(&v, f.rescore(pools, k)).queues {
 		for i := range q.items {
 			pin := q.items[i].Pin
 			if _, repeated := seen[pin]; !repeated {

@@ -25,14 +25,14 @@ type DeletedUsers interface {
 type Viewer struct {
 	User schemas.UserID // "": no pin is the viewer's own
 	Graph
-	Deleted   DeletedUsers
-	Expired   schemas.Micros // pins created before it have expired
-	Forgotten schemas.Micros // pins created before it may have been shown: their seen rows were removed
+	Deleted     DeletedUsers
+	Expired     schemas.Micros // pins created before it have expired
+	SeenTrimmed schemas.Micros // pins created before it may have been shown: their seen rows were trimmed
 }
 
-// NewViewer returns a viewer for whom no pin has expired or is forgotten.
+// NewViewer returns a viewer for whom no pin has expired and no seen row was trimmed.
 func NewViewer(user schemas.UserID, g Graph, deleted DeletedUsers) Viewer {
-	return Viewer{User: user, Graph: g, Deleted: deleted, Expired: math.MinInt64, Forgotten: math.MinInt64}
+	return Viewer{User: user, Graph: g, Deleted: deleted, Expired: math.MinInt64, SeenTrimmed: math.MinInt64}
 }
 
 // Pin is the state of a pin that determines to whom it is visible.
@@ -75,8 +75,8 @@ func ShownEdges(it *schemas.ServedItem) Edges {
 // reason applies.
 func (v *Viewer) Hides(p *Pin, needed Edges) schemas.Reason {
 	switch {
-	case p.Created < v.Forgotten:
-		return schemas.ReasonForgotten
+	case p.Created < v.SeenTrimmed:
+		return schemas.ReasonSeenTrimmed
 	case p.Created < v.Expired:
 		return schemas.ReasonExpired
 	case v.Deleted.Has(p.Author):

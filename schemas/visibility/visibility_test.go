@@ -24,7 +24,7 @@ func TestViewer_Hides(t *testing.T) {
 		follows, blocks, blockedBy ids
 		deletedUser                schemas.UserID
 		noUser                     bool // the viewer has no user id
-		expired, forgotten         schemas.Micros
+		expired, seenTrimmed       schemas.Micros
 		change                     func(p *Pin)
 		want                       schemas.Reason
 	}{
@@ -63,8 +63,8 @@ func TestViewer_Hides(t *testing.T) {
 		"seen":                             {change: func(p *Pin) { p.Seen = true }, want: schemas.ReasonSeen},
 		"as old as the expiry":             {expired: 100},
 		"older than the expiry":            {expired: 101, want: schemas.ReasonExpired},
-		"at the forgotten time":            {forgotten: 100},
-		"before the forgotten time":        {forgotten: 101, expired: 101, want: schemas.ReasonForgotten},
+		"at the trim time":                 {seenTrimmed: 100},
+		"before the trim time":             {seenTrimmed: 101, expired: 101, want: schemas.ReasonSeenTrimmed},
 		"expired and deleted":              {expired: 101, deletedUser: author, want: schemas.ReasonExpired},
 		"deleted, author deleted":          {deletedUser: author, change: func(p *Pin) { p.Deleted = true }, want: schemas.ReasonAuthorDeleted},
 		"blocked, no edge":                 {needed: candidate(schemas.Following), blocks: ids{"user:author"}, want: schemas.ReasonBlock},
@@ -91,8 +91,8 @@ func TestViewer_Hides(t *testing.T) {
 			if c.expired != 0 {
 				v.Expired = c.expired
 			}
-			if c.forgotten != 0 {
-				v.Forgotten = c.forgotten
+			if c.seenTrimmed != 0 {
+				v.SeenTrimmed = c.seenTrimmed
 			}
 			p := Pin{PinContent: schemas.PinContent{Created: 100, Facets: schemas.Facets{
 				Author: author, Board: "board:b", Interests: []schemas.InterestID{"interest:x", "interest:y"},

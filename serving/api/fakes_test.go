@@ -166,7 +166,7 @@ func (f *fakes) FeedState(_ context.Context, _ schemas.UserID, name string) (*sc
 	return &schemas.FeedState{
 		Feed: name, Arm: "calm", Degraded: []string{"items"},
 		Sources:    []schemas.SourceState{{Source: "following", Waiting: 7, Target: 1, Shown: 2.5}},
-		Held:       []schemas.DeferredCandidate{{Pin: "pin:1", Reason: schemas.ReasonDeferred, Since: schemas.Timestamp(schemas.MicrosOf(now))}, {Pin: "pin:2", Reason: schemas.ReasonWeak}},
+		Deferred:   []schemas.DeferredCandidate{{Pin: "pin:1", Reason: schemas.ReasonDeferredEarlier, Since: schemas.Timestamp(schemas.MicrosOf(now))}, {Pin: "pin:2", Reason: schemas.ReasonWeak}},
 		Affinities: []schemas.Affinity{{Facet: "interest:tea", Value: 0.5}},
 	}, f.fail
 }

@@ -83,7 +83,7 @@ func (s *Server) why(p *parameters) computation {
 	return func(ctx context.Context) (any, error) { return s.deps.Feed.Why(ctx, user, name, pin, masked) }
 }
 
-// feedState answers with the state that a feed keeps for a user, including the candidates that it holds back.
+// feedState answers with the state that a feed keeps for a user, including the candidates that it defers.
 func (s *Server) feedState(p *parameters) computation {
 	user, name := p.user(), p.feed()
 	return func(ctx context.Context) (any, error) { return s.deps.Feed.FeedState(ctx, user, name) }

@@ -42,14 +42,14 @@ func TestWhy_SendsStoredCard(t *testing.T) {
 	card := schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", Quality: 2}, Title: "Tea"}
 	r.store.cards["pin:1"] = card
 	e.answer = schemas.Why{
-		Fate: schemas.FateHeld, Reason: schemas.ReasonDeferred, By: []schemas.ID{"user:a"}, Arm: "calm", Since: 5, Degraded: []string{"model"},
+		Fate: schemas.FateDeferred, Reason: schemas.ReasonDeferredEarlier, By: []schemas.ID{"user:a"}, Arm: "calm", Since: 5, Degraded: []string{"model"},
 		Candidates: []schemas.WhyCandidate{{Source: schemas.Following, Rank: 4, RankScore: 1, Parts: map[string]float64{"created": 1}}},
 	}
 	got, err := r.Why(t.Context(), viewer, "home", "pin:1", false)
 	must.OK(t, err)
 	same(t, "request", e.asked, schemas.WhyRequest{User: viewer, Pin: "pin:1", Feed: "home", Limit: whyLimit, Time: 77, Card: &card})
 	same(t, "answer", got, &schemas.Why{
-		User: viewer, Pin: "pin:1", Feed: "home", Arm: "calm", Fate: schemas.FateHeld, Reason: schemas.ReasonDeferred,
+		User: viewer, Pin: "pin:1", Feed: "home", Arm: "calm", Fate: schemas.FateDeferred, Reason: schemas.ReasonDeferredEarlier,
 		By: []schemas.ID{"user:a"}, Since: 5, Degraded: []string{"model"},
 		Candidates: []schemas.WhyCandidate{{Source: schemas.Following, Rank: 4, RankScore: 1, Parts: map[string]float64{"created": 1}}},
 	})

@@ -82,7 +82,7 @@ func (g *fakeGenerator) Why(ctx context.Context, r schemas.WhyRequest) (*schemas
 }
 
 func (g *fakeGenerator) FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error) {
-	return &schemas.FeedState{Feed: feed, Held: []schemas.DeferredCandidate{{Pin: "pin:1", Reason: schemas.ReasonWeak}},
+	return &schemas.FeedState{Feed: feed, Deferred: []schemas.DeferredCandidate{{Pin: "pin:1", Reason: schemas.ReasonWeak}},
 		Affinities: []schemas.Affinity{{Facet: schemas.ID(user), Value: 0.1}}}, g.answer(ctx)
 }
 

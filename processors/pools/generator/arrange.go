@@ -69,7 +69,7 @@ func fitting(items []schemas.ServedItem) int {
 	return len(items)
 }
 
-// chosenBy returns the pins that a chunk shows, defers, or prefers to held-back pins.
+// chosenBy returns the pins that a chunk shows or defers, and the weak pins within the budget.
 func chosenBy(c *rules.Chunk) []schemas.PinID {
 	list := append(make([]schemas.PinID, 0, len(c.Items)+len(c.Memory.Deferred)+len(c.Weak)), c.Weak...)
 	for i := range c.Items {

@@ -173,8 +173,8 @@ func TestChunk_ReportsArm(t *testing.T) {
 	}
 }
 
-// Waiting returns the pins that a visit of the feed home without a limit would show, without held-back pins.
-func TestWaiting_OmitsHeldBack(t *testing.T) {
+// Waiting returns the pins that a visit of the feed home without a limit would show, without deferred pins.
+func TestWaiting_OmitsDeferred(t *testing.T) {
 	cfg := DefaultConfig()
 	changeHome(cfg.Feeds, func(home *rules.Feed) {
 		home.Defer.Margin, home.Defer.Budget = 10, 5
@@ -224,8 +224,8 @@ func TestWaiting_OmitsRejectedByAdmit(t *testing.T) {
 		t.Errorf("%d waiting, %v, want 10", n, err)
 	}
 	state, err := g.FeedState(t.Context(), poolstest.Owner, rules.Home)
-	if err != nil || len(state.Held) != 4 { // from -16 to -19
-		t.Errorf("held back: %+v, %v, want 4", state.Held, err)
+	if err != nil || len(state.Deferred) != 4 { // from -16 to -19
+		t.Errorf("deferred: %+v, %v, want 4", state.Deferred, err)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// FeedState returns a user's state of a feed, and the candidates that a visit now would hold back. It changes nothing.
+// FeedState returns a user's state of a feed, and the candidates that a visit now would defer. It changes nothing.
 // It does not call external sources and the model, because it is called often.
 //
 // It returns an error that wraps schemas.ErrUnknownFeed, a *rows.NotOwnerError if this process does not own the user's
@@ -35,12 +35,12 @@ func (g *Generator) FeedState(ctx context.Context, user schemas.UserID, name str
 	s.Sources = sourceStates(c, waiting)
 	s.Affinities, s.Degraded = c.signals.Affinities.Top, c.degraded
 	visit := rules.Visit{User: user, Time: schemas.MicrosOf(g.deps.Now()), Limit: c.Limit, Memory: c.memory}
-	for _, h := range c.rules.DeferredCandidate(visit, g.deps.Extensions.admitted(c), c.signals) {
+	for _, h := range c.rules.DeferredCandidates(visit, g.deps.Extensions.admitted(c), c.signals) {
 		reason := schemas.ReasonWeak
 		if h.Fate == rules.Deferred {
-			reason = schemas.ReasonDeferred
+			reason = schemas.ReasonDeferredEarlier
 		}
-		s.Held = append(s.Held, schemas.DeferredCandidate{Pin: h.Pin, Reason: reason, Since: schemas.Timestamp(h.Since)})
+		s.Deferred = append(s.Deferred, schemas.DeferredCandidate{Pin: h.Pin, Reason: reason, Since: schemas.Timestamp(h.Since)})
 	}
 	return s, nil
 }

@@ -42,7 +42,7 @@ func TestFeedState_AfterVisits(t *testing.T) {
 		}
 	}
 	want := &schemas.FeedState{
-		Feed: rules.Home, Sources: standing(2, 0), Held: []schemas.DeferredCandidate{{Pin: "pin:weak", Reason: schemas.ReasonWeak}},
+		Feed: rules.Home, Sources: standing(2, 0), Deferred: []schemas.DeferredCandidate{{Pin: "pin:weak", Reason: schemas.ReasonWeak}},
 	}
 	if diff := cmp.Diff(want, w.state()); diff != "" {
 		t.Errorf("before a visit (-want +got):\n%s", diff)
@@ -50,7 +50,7 @@ func TestFeedState_AfterVisits(t *testing.T) {
 	c := w.visit(3)
 	w.apply(t, &c.Served)
 	want.Sources = standing(1, 1)
-	want.Held = []schemas.DeferredCandidate{{Pin: "pin:weak", Reason: schemas.ReasonDeferred, Since: schemas.Timestamp(w.now)}}
+	want.Deferred = []schemas.DeferredCandidate{{Pin: "pin:weak", Reason: schemas.ReasonDeferredEarlier, Since: schemas.Timestamp(w.now)}}
 	if diff := cmp.Diff(want, w.state()); diff != "" {
 		t.Errorf("after a visit (-want +got):\n%s", diff)
 	}

@@ -62,7 +62,7 @@ func (g *Generator) Sources(ctx context.Context, user schemas.UserID) ([]schemas
 }
 
 // Waiting returns the number of pins that a visit of the feed home could show, up to MaxWaiting. It does not count pins
-// that a visit would hold back or may not show now. It does not call external sources and the model, because it is
+// that a visit would defer or may not show now. It does not call external sources and the model, because it is
 // called often.
 func (g *Generator) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
 	feed, arm, ok := g.cfg.Feeds.For(rules.Home, user)

@@ -282,8 +282,8 @@ func (g *Generator) absentReason(w *inquiry, v *view, known *visibility.Pin) (sc
 	switch {
 	case known == nil:
 		return schemas.ReasonUnknown, nil
-	case known.Created < v.Viewer.Forgotten:
-		return schemas.ReasonForgotten, nil
+	case known.Created < v.Viewer.SeenTrimmed:
+		return schemas.ReasonSeenTrimmed, nil
 	case known.Created < v.Viewer.Expired:
 		return schemas.ReasonExpired, nil
 	}
@@ -294,7 +294,7 @@ func (g *Generator) absentReason(w *inquiry, v *view, known *visibility.Pin) (sc
 			continue
 		}
 		w.edges = append(w.edges, edges...)
-		reason = schemas.ReasonNever
+		reason = schemas.ReasonUndelivered
 		full, err := g.isFullAbove(v, source, w.Card, edges)
 		if full || err != nil {
 			return schemas.ReasonCap, err
@@ -349,7 +349,7 @@ func (g *Generator) decide(w *inquiry, c *composition) {
 		a.Fate, a.Reason = w.absentFate()
 		a.By = w.edges
 		if a.Reason == schemas.ReasonNoEdge && len(w.refused) > 0 {
-			a.Reason, a.By = schemas.ReasonFollowCap, w.refused
+			a.Reason, a.By = schemas.ReasonFolloweeCap, w.refused
 		}
 	case g.deps.Extensions.rejects(c, w.Pin):
 		a.Fate, a.Reason = schemas.FateWaiting, schemas.ReasonOwnRule
@@ -383,10 +383,10 @@ func fateOf(e *rules.Explanation) (schemas.Fate, schemas.Reason) {
 		return schemas.FateNext, ""
 	case rules.Capped:
 		return schemas.FateWaiting, schemas.Reason("cap_" + e.Cap)
-	case rules.Held:
-		return schemas.FateHeld, schemas.ReasonWeak
+	case rules.Weak:
+		return schemas.FateDeferred, schemas.ReasonWeak
 	case rules.Deferred:
-		return schemas.FateHeld, schemas.ReasonDeferred
+		return schemas.FateDeferred, schemas.ReasonDeferredEarlier
 	case rules.DeferralExpired:
 		return schemas.FateOut, schemas.ReasonDeferralExpired
 	case rules.NoShare:

@@ -205,7 +205,7 @@ func TestWhy_Hidden(t *testing.T) {
 			for _, other := range []schemas.ID{"user:z", "interest:x", "user:other"} {
 				w.rows[string(layout.RowName(layout.KindRefused, other))] = []byte{}
 			}
-		}, reason: schemas.ReasonFollowCap, by: []schemas.ID{"interest:x", "user:z"}},
+		}, reason: schemas.ReasonFolloweeCap, by: []schemas.ID{"interest:x", "user:z"}},
 	} {
 		for _, delivered := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, delivered %v", name, delivered), func(t *testing.T) {
@@ -249,7 +249,7 @@ func TestWhy_Out(t *testing.T) {
 		w := newWhyFixture(t, nil)
 		w.graph(layout.RegisterFollow, "interest:x")
 		card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", PinContent: schemas.PinContent{Facets: byA, Created: w.now}, Quality: 1}}
-		w.expect(w.why("pin:1", card), schemas.FateOut, schemas.ReasonNever, "interest:x", "user:a")
+		w.expect(w.why("pin:1", card), schemas.FateOut, schemas.ReasonUndelivered, "interest:x", "user:a")
 	})
 	t.Run("trimmed, and beyond the cap", func(t *testing.T) {
 		w := newWhyFixture(t, func(pools *layout.Config, _ *Config) { pools.MaxCandidates = 10 })
@@ -259,7 +259,7 @@ func TestWhy_Out(t *testing.T) {
 		card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:old", PinContent: schemas.PinContent{Facets: byA, Created: w.now - day}, Quality: 1}}
 		w.expect(w.why("pin:old", card), schemas.FateOut, schemas.ReasonCap, "user:a")
 		card.Created = w.now + day
-		w.expect(w.why("pin:old", card), schemas.FateOut, schemas.ReasonNever, "user:a")
+		w.expect(w.why("pin:old", card), schemas.FateOut, schemas.ReasonUndelivered, "user:a")
 		w.deliver(schemas.Following, "pin:stands", 11, byA)
 		w.expect(w.why("pin:stands", nil), schemas.FateOut, schemas.ReasonCap)
 	})
@@ -274,8 +274,8 @@ func TestWhy_Out(t *testing.T) {
 		w := newWhyFixture(t, nil)
 		poolstest.SetState(w.rows, layout.State{Head: 9, SeenTrimmed: 3, Refused: w.now})
 		card := w.deliver(schemas.Following, "pin:1", day, byA)
-		w.expect(w.why("pin:1", card), schemas.FateOut, schemas.ReasonForgotten)
-		w.expect(w.why("pin:2", card), schemas.FateOut, schemas.ReasonForgotten)
+		w.expect(w.why("pin:1", card), schemas.FateOut, schemas.ReasonSeenTrimmed)
+		w.expect(w.why("pin:2", card), schemas.FateOut, schemas.ReasonSeenTrimmed)
 	})
 	t.Run("a deleted user", func(t *testing.T) {
 		w := newWhyFixture(t, nil)
@@ -285,7 +285,7 @@ func TestWhy_Out(t *testing.T) {
 	})
 }
 
-func TestWhy_HeldBack(t *testing.T) {
+func TestWhy_Deferred(t *testing.T) {
 	w := newWhyFixture(t, func(_ *layout.Config, cfg *Config) {
 		changeHome(cfg.Feeds, func(home *rules.Feed) {
 			home.Defer = rules.Defer{Margin: 2, SessionTimeout: time.Hour, Expiry: 2 * time.Hour}
@@ -295,13 +295,13 @@ func TestWhy_HeldBack(t *testing.T) {
 	w.deliver(schemas.Following, "pin:strong", 0, byA)
 	w.deliver(schemas.Following, "pin:weak", 3*day, byA)
 	w.deliver(schemas.Related, "pin:unwanted", 0, byA)
-	w.expect(w.why("pin:weak", nil), schemas.FateHeld, schemas.ReasonWeak)
+	w.expect(w.why("pin:weak", nil), schemas.FateDeferred, schemas.ReasonWeak)
 	w.expect(w.why("pin:unwanted", nil), schemas.FateWaiting, schemas.ReasonNoShare)
 	c := w.visit(3)
 	w.apply(t, &c.Served)
 	since := w.now
 	got := w.why("pin:weak", nil)
-	w.expect(got, schemas.FateHeld, schemas.ReasonDeferred)
+	w.expect(got, schemas.FateDeferred, schemas.ReasonDeferredEarlier)
 	if schemas.Micros(got.Since) != since {
 		t.Errorf("deferred at %d, want %d", got.Since, since)
 	}
@@ -496,7 +496,7 @@ func TestWhy_MasksWithoutCard(t *testing.T) {
 	w := newWhyFixture(t, func(_ *layout.Config, cfg *Config) { cfg.HalfLife = time.Hour })
 	w.deliver(schemas.Following, "pin:1", 0, byA)
 	w.graph(layout.RegisterBlockedBy, "user:a")
-	w.expect(w.masked("pin:1", nil), schemas.FateOut, schemas.ReasonNever, "user:a")
+	w.expect(w.masked("pin:1", nil), schemas.FateOut, schemas.ReasonUndelivered, "user:a")
 	w.expect(w.why("pin:1", nil), schemas.FateHidden, schemas.ReasonBlock, "user:a")
 }
 

@@ -74,15 +74,15 @@ func ReadState(t rows.Getter) (State, error) {
 // Applied reports whether a Served has been applied.
 func (s *State) Applied(id string) bool { return slices.Contains(s.ServedBy, id) }
 
-// ForgottenBefore returns a bound: the seen row of any pin created before it may have been removed.
-func (s *State) ForgottenBefore() schemas.Micros {
+// SeenTrimmedBefore returns a bound: the seen row of any pin created before it may have been removed.
+func (s *State) SeenTrimmedBefore() schemas.Micros {
 	if s.SeenTrimmed == 0 {
 		return math.MinInt64
 	}
 	return s.Refused
 }
 
-// Refuse raises ForgottenBefore once a seen row is removed.
+// Refuse raises SeenTrimmedBefore once a seen row is removed.
 func (s *State) Refuse(before schemas.Micros) { s.Refused = max(s.Refused, before) }
 
 // Show applies a new Served. It returns the entries of the items that are not in seen, or nil if there are none, and the

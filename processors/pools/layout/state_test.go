@@ -37,15 +37,15 @@ func TestState_KeepsNewestServedIDs(t *testing.T) {
 	}
 }
 
-func TestState_ForgottenBefore(t *testing.T) {
+func TestState_SeenTrimmedBefore(t *testing.T) {
 	var st State
-	if got := st.ForgottenBefore(); got != math.MinInt64 {
-		t.Errorf("ForgottenBefore: %d, want the minimum", got)
+	if got := st.SeenTrimmedBefore(); got != math.MinInt64 {
+		t.Errorf("SeenTrimmedBefore: %d, want the minimum", got)
 	}
 	st.SeenTrimmed, st.Refused = 1, -10
 	st.Refuse(-5)
 	st.Refuse(-7)
-	if got := st.ForgottenBefore(); got != -5 {
-		t.Errorf("ForgottenBefore: %d, want -5", got)
+	if got := st.SeenTrimmedBefore(); got != -5 {
+		t.Errorf("SeenTrimmedBefore: %d, want -5", got)
 	}
 }

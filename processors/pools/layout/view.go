@@ -39,7 +39,7 @@ func NewView(t Table, user schemas.UserID, deleted DeletedUsers, now time.Time, 
 		return nil, err
 	}
 	v.Viewer = visibility.NewViewer(user, g, deleted)
-	v.Viewer.Forgotten = v.State.ForgottenBefore()
+	v.Viewer.SeenTrimmed = v.State.SeenTrimmedBefore()
 	if expiry > 0 {
 		v.Viewer.Expired = schemas.MicrosOf(now.Add(-expiry))
 	}

@@ -1,4 +1,4 @@
-// The pools of a user: candidates by source and score, held-back pins, and the shares of the sources.
+// The pools of a user: candidates by source and score, deferred pins, and the shares of the sources.
 
 import { $, bar, h, updateList, renderIfChanged, setBar, setText } from './dom.js';
 import { call, ofUser, query } from './api.js';
@@ -8,9 +8,9 @@ import { shares } from './plots.js';
 import { opener } from './why.js';
 
 const first = 25, most = 1000, step = 100; // candidates shown per pool
-const heldShown = 36;
+const deferredShown = 36;
 const limits = new Map(); // source → number of shown candidates
-const noneHeld = 'No pin is held back: no candidate is too far below the best.';
+const noneDeferred = 'No pin is deferred: no candidate is too far below the best.';
 let panels = 0; // number of explanation panels so far
 
 // refresh reloads the pools and updates the view.
@@ -34,10 +34,10 @@ async function load() {
 
 function show(state, pools) {
   setText($('pools-degraded'), without(state.degraded));
-  const held = new Map(state.held.map((x) => [x.pin, x]));
+  const deferred = new Map(state.deferred.map((x) => [x.pin, x]));
   showMix(state.sources);
-  showHeld(state.held, state.degraded.length === 0);
-  updateList($('pools'), pools, (p) => p.source, makePool, (e, p) => updatePool(e, p, held));
+  showDeferred(state.deferred, state.degraded.length === 0);
+  updateList($('pools'), pools, (p) => p.source, makePool, (e, p) => updatePool(e, p, deferred));
 }
 
 function showMix(sources) {
@@ -46,13 +46,13 @@ function showMix(sources) {
   renderIfChanged($('pools-mix'), rows, () => shares('Shares of impressions', rows, 'by source; newer impressions count more'));
 }
 
-// showHeld shows the held-back pins. complete: the state has all of them.
-function showHeld(list, complete) {
-  setText($('held-none'), list.length ? '' : complete ? noneHeld : 'Held-back pins are unknown.');
-  setText($('held-more'), list.length > heldShown ? `and ${list.length - heldShown} more` : '');
-  updateList($('held'), list.slice(0, heldShown), (x) => x.pin, (x) => makeCandidate(x.pin), (line, x) => {
-    line.classList.add('held');
-    setBar(line, x.reason === 'deferred' ? `deferred ${ago(x.since)}` : 'weak', 0);
+// showDeferred shows the deferred pins. complete: the state has all of them.
+function showDeferred(list, complete) {
+  setText($('deferred-none'), list.length ? '' : complete ? noneDeferred : 'Deferred pins are unknown.');
+  setText($('deferred-more'), list.length > deferredShown ? `and ${list.length - deferredShown} more` : '');
+  updateList($('deferred'), list.slice(0, deferredShown), (x) => x.pin, (x) => makeCandidate(x.pin), (line, x) => {
+    line.classList.add('deferred');
+    setBar(line, x.since ? `deferred ${ago(x.since)}` : 'weak', 0);
   });
 }
 
@@ -67,16 +67,16 @@ function makePool(p) {
 }
 
 // updatePool shows scores relative to the best: absolute scores are large, and only differences matter.
-function updatePool(e, p, held) {
+function updatePool(e, p, deferred) {
   const scores = p.items.map((i) => i.score);
   const low = Math.min(...scores), high = Math.max(...scores);
   e.querySelector('h2 span').textContent = ` ${count(p.total, 'candidate', 'candidates')}${p.items.length ? `, best ${high.toFixed(2)}` : ''}`;
   e.querySelector('.more').hidden = p.items.length >= p.total || p.items.length >= most;
   updateList(e.querySelector('ol'), p.items, (i) => i.pin, (i) => makeCandidate(i.pin), (line, i) => {
-    const back = held.get(i.pin);
-    line.classList.toggle('held', Boolean(back));
+    const back = deferred.get(i.pin);
+    line.classList.toggle('deferred', Boolean(back));
     const below = i.score === high ? 'best' : `−${(high - i.score).toFixed(3)}`;
-    setBar(line, back ? `${below} · ${back.reason}` : below, high > low ? 0.03 + 0.97 * (i.score - low) / (high - low) : 1);
+    setBar(line, back ? `${below} · ${back.since ? 'deferred' : 'weak'}` : below, high > low ? 0.03 + 0.97 * (i.score - low) / (high - low) : 1);
     line.title = `${i.pin} by ${i.author}, ${ago(i.time)}, score ${i.score}`;
   });
 }
@@ -93,7 +93,7 @@ function makeCandidate(pin) {
 // reset removes the data of the previous user.
 export function reset() {
   limits.clear();
-  for (const id of ['pools', 'held']) $(id).replaceChildren();
-  for (const id of ['pools-degraded', 'held-none', 'held-more']) setText($(id), '');
+  for (const id of ['pools', 'deferred']) $(id).replaceChildren();
+  for (const id of ['pools-degraded', 'deferred-none', 'deferred-more']) setText($(id), '');
   renderIfChanged($('pools-mix'), null, () => []);
 }

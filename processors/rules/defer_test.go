@@ -65,13 +65,13 @@ func newSession(t *testing.T, budget, pins, limit int) *session {
 	return &session{t: t, feed: deferring(budget), pools: []Pool{poolOf(schemas.Following, pins)}, visit: Visit{User: "user:me", Time: 1e12, Limit: limit}}
 }
 
-func TestHold_DefersWeakItemsToNextSession(t *testing.T) {
+func TestDeferWeak_DefersWeakItemsToNextSession(t *testing.T) {
 	s := newSession(t, 2, 20, 8)
 	s.visitAfter("strong items", 0, 0, 1, 2, 3, 4, 5, 6, 7)
 	s.deferred() // the chunk was full
 	s.visitAfter("remaining strong items, then the budget", time.Second, 8, 9, 10, 11, 12)
 	s.deferred(13, 14, 15) // three places were empty
-	for n, want := range map[int]Fate{13: Deferred, 16: Held, 99: NoShare} {
+	for n, want := range map[int]Fate{13: Deferred, 16: Weak, 99: NoShare} {
 		if got := s.fate(n); got != want {
 			t.Errorf("pin %d is %q, want %q", n, got, want)
 		}
@@ -89,7 +89,7 @@ func TestHold_DefersWeakItemsToNextSession(t *testing.T) {
 }
 
 // A deferred pin is not weak when it returns, even if another pin has a much higher score by then.
-func TestHold_DeferredPinIsNotWeakLater(t *testing.T) {
+func TestDeferWeak_DeferredPinIsNotWeakLater(t *testing.T) {
 	s := newSession(t, 0, 13, 13)
 	s.visitAfter("strong items", 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
 	s.deferred(11, 12)
@@ -100,7 +100,7 @@ func TestHold_DeferredPinIsNotWeakLater(t *testing.T) {
 	s.deferred(200)
 }
 
-func TestHold_DeferredItemsExpire(t *testing.T) {
+func TestDeferWeak_DeferredItemsExpire(t *testing.T) {
 	s := newSession(t, 0, 13, 13)
 	s.visitAfter("strong items", 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
 	s.deferred(11, 12)
@@ -126,7 +126,7 @@ func TestHold_DeferredItemsExpire(t *testing.T) {
 }
 
 // Only write-time scores have a threshold, and a pin that is strong in one source is strong.
-func TestHold_IgnoresUngradedSources(t *testing.T) {
+func TestDeferWeak_IgnoresUngradedSources(t *testing.T) {
 	s := newSession(t, 0, 1, 50)
 	far := poolOf("editors", 40)
 	both := Candidate{Pin: "pin:both", PoolScore: -50}
@@ -137,7 +137,7 @@ func TestHold_IgnoresUngradedSources(t *testing.T) {
 	}
 }
 
-func TestHold_LimitsDeferredItems(t *testing.T) {
+func TestDeferWeak_LimitsDeferredItems(t *testing.T) {
 	s := newSession(t, 0, 1000, 100)
 	s.visitAfter("strong items", 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
 	for range 5 {
@@ -151,7 +151,7 @@ func TestHold_LimitsDeferredItems(t *testing.T) {
 
 // Over any visits: a session shows at most Budget weak items and shows nothing that it deferred. Every candidate is
 // shown eventually unless it expired, which happens only after Expiry.
-func TestHold_ShowsOrExpiresEveryCandidate(t *testing.T) {
+func TestDeferWeak_ShowsOrExpiresEveryCandidate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := deferring(rapid.IntRange(0, 5).Draw(t, "budget"))
 		pools := []Pool{poolOf(schemas.Following, rapid.IntRange(0, 60).Draw(t, "pins")), poolOf("editors", 3)}
@@ -206,7 +206,7 @@ func TestHold_ShowsOrExpiresEveryCandidate(t *testing.T) {
 	})
 }
 
-func TestHeldBack_ListsDeferredThenHeld(t *testing.T) {
+func TestDeferredCandidates_ListsDeferredThenWeak(t *testing.T) {
 	s := newSession(t, 0, 14, 13)
 	weak := func(fate Fate, since schemas.Micros, pins ...schemas.PinID) (list []DeferredCandidate) {
 		for _, pin := range pins {
@@ -216,34 +216,34 @@ func TestHeldBack_ListsDeferredThenHeld(t *testing.T) {
 	}
 	expect := func(when string, want []DeferredCandidate) {
 		t.Helper()
-		if diff := cmp.Diff(want, s.feed.DeferredCandidate(s.visit, s.pools, Signals{}), equateEmpty); diff != "" {
+		if diff := cmp.Diff(want, s.feed.DeferredCandidates(s.visit, s.pools, Signals{}), equateEmpty); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", when, diff)
 		}
 	}
-	expect("before any visit", weak(Held, 0, "pin:following-011", "pin:following-012", "pin:following-013"))
+	expect("before any visit", weak(Weak, 0, "pin:following-011", "pin:following-012", "pin:following-013"))
 	began := s.visit.Time
 	s.visitAfter("strong items", 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
-	expect("after a visit", append(weak(Deferred, began, "pin:following-011", "pin:following-012"), weak(Held, 0, "pin:following-013")...))
+	expect("after a visit", append(weak(Deferred, began, "pin:following-011", "pin:following-012"), weak(Weak, 0, "pin:following-013")...))
 	s.visit.Time += micros(2 * time.Minute)
 	expect("in the next session, with a weaker best score", nil)
 }
 
-// For any pools, DeferredCandidate returns the pins that Explain reports as held back, and none of them is shown.
-func TestHeldBack_AgreesWithExplain(t *testing.T) {
+// For any pools, DeferredCandidates returns the pins that Explain reports as weak or deferred, and none of them is shown.
+func TestDeferredCandidates_AgreesWithExplain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, pools, k := drawFeed(t), drawPools(t), drawSignals(t)
 		f.Shares[schemas.Explore] = 0 // exploration draws from the shown candidates
 		v := Visit{User: "user:me", Time: 1e12, Limit: rapid.IntRange(1, 10).Draw(t, "limit")}
 		for range 2 {
-			held := map[schemas.PinID]Fate{}
-			for _, h := range f.DeferredCandidate(v, pools, k) {
-				held[h.Pin] = h.Fate
+			listed := map[schemas.PinID]Fate{}
+			for _, h := range f.DeferredCandidates(v, pools, k) {
+				listed[h.Pin] = h.Fate
 			}
 			for _, p := range pools {
 				for _, c := range p.Candidates {
 					fate := f.Explain(v, pools, k, c.Pin).Fate
-					if got := held[c.Pin]; (fate == Held || fate == Deferred) != (got != "") || got != "" && got != fate {
-						t.Fatalf("%s is held %q, and its fate is %q", c.Pin, got, fate)
+					if got := listed[c.Pin]; (fate == Weak || fate == Deferred) != (got != "") || got != "" && got != fate {
+						t.Fatalf("%s is listed as %q, and its fate is %q", c.Pin, got, fate)
 					}
 				}
 			}

@@ -9,54 +9,54 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// MaxDeferred is the maximum number of a user's deferred candidates. Further held candidates are not shown and not stored.
+// MaxDeferred is the maximum number of a user's deferred candidates. Further ones are not shown and not stored.
 const MaxDeferred = 200
 
-// holding is the result of hold: the items that a session shows and those that it holds back.
-type holding struct {
-	feed    Feed
-	all     []queue        // all items
-	queues  []queue        // items that may be shown
-	weak    []heldItem     // weak items among these, the least weak first
-	held    []heldItem     // items that only the budget holds back, the least weak first
-	memory  schemas.Memory // with the session of the visit, and without expired candidates
-	expired []schemas.PinID
+// selection is the result of deferWeak: the items that a session shows and those that it defers.
+type selection struct {
+	feed       Feed
+	all        []queue        // all items
+	queues     []queue        // items that may be shown
+	weak       []weakItem     // weak items within the budget, the least weak first
+	overBudget []weakItem     // weak items beyond the budget, the least weak first
+	memory     schemas.Memory // with the session of the visit, and without expired candidates
+	expired    []schemas.PinID
 }
 
-// heldItem is a weak item.
-type heldItem struct {
+// weakItem is a weak item.
+type weakItem struct {
 	pin    schemas.PinID
 	margin float64 // score above the threshold; negative
 }
 
-// hold holds back weak candidates. A candidate of a built-in source is weak if its score is more than Margin below the best
+// deferWeak defers weak candidates. A candidate of a built-in source is weak if its score is more than Margin below the best
 // score of its source in the session. Scores of other sources have other scales and are never weak. The least weak
-// candidates may be shown, up to the remaining budget of the session. A deferred candidate is held back until the
+// candidates may be shown, up to the remaining budget of the session. A deferred candidate is not shown until the
 // session that deferred it ends, and is not weak in a later one.
-func (f Feed) hold(v *Visit, queues []queue) *holding {
-	h := &holding{feed: f, all: queues, queues: queues, memory: v.Memory}
+func (f Feed) deferWeak(v *Visit, queues []queue) *selection {
+	s := &selection{feed: f, all: queues, queues: queues, memory: v.Memory}
 	if f.Defer.Margin == 0 {
-		return h
+		return s
 	}
-	h.startSession(v.Time)
-	deferrals := h.expire(v.Time)
-	h.raiseBest(queues)
-	if len(deferrals) == 0 && !f.anyWeak(queues, h.memory.Best) {
-		return h
+	s.startSession(v.Time)
+	deferrals := s.expire(v.Time)
+	s.raiseBest(queues)
+	if len(deferrals) == 0 && !f.anyWeak(queues, s.memory.Best) {
+		return s
 	}
-	held := h.applyBudget(f.weakest(queues, deferrals, h.memory.Best))
-	h.queues = make([]queue, len(queues))
+	over := s.applyBudget(f.weakest(queues, deferrals, s.memory.Best))
+	s.queues = make([]queue, len(queues))
 	for i, q := range queues {
-		h.queues[i] = queue{source: q.source, items: eligible(q, deferrals, held)}
+		s.queues[i] = queue{source: q.source, items: eligible(q, deferrals, over)}
 	}
-	return h
+	return s
 }
 
 // startSession starts a session if the last visit was more than Session ago.
-func (h *holding) startSession(now schemas.Micros) {
-	m := &h.memory
+func (s *selection) startSession(now schemas.Micros) {
+	m := &s.memory
 	m.Best = maps.Clone(m.Best)
-	if m.Best == nil || now-m.Visited > micros(h.feed.Defer.SessionTimeout) {
+	if m.Best == nil || now-m.Visited > micros(s.feed.Defer.SessionTimeout) {
 		m.Began, m.Weak, m.Best = now, 0, map[string]schemas.RankScore{}
 	}
 	m.Visited = max(m.Visited, now)
@@ -75,17 +75,17 @@ const (
 )
 
 // expire removes candidates that were deferred too long ago, and returns the deferrals of all deferred candidates.
-func (h *holding) expire(now schemas.Micros) map[schemas.PinID]deferral {
-	m := &h.memory
+func (s *selection) expire(now schemas.Micros) map[schemas.PinID]deferral {
+	m := &s.memory
 	deferrals := make(map[schemas.PinID]deferral, len(m.Deferred))
 	var kept []schemas.Deferred
 	for _, d := range m.Deferred {
 		switch {
 		case d.Since >= m.Began:
 			deferrals[d.Pin] = deferred
-		case now-d.Since > micros(h.feed.Defer.Expiry):
+		case now-d.Since > micros(s.feed.Defer.Expiry):
 			deferrals[d.Pin] = expired
-			h.expired = append(h.expired, d.Pin)
+			s.expired = append(s.expired, d.Pin)
 			continue
 		default:
 			deferrals[d.Pin] = returning
@@ -97,14 +97,14 @@ func (h *holding) expire(now schemas.Micros) map[schemas.PinID]deferral {
 }
 
 // raiseBest raises the best scores of the session to those of the queues.
-func (h *holding) raiseBest(queues []queue) {
+func (s *selection) raiseBest(queues []queue) {
 	for _, q := range queues {
 		if len(q.items) == 0 || !Graded(q.source) {
 			continue
 		}
-		best, known := h.memory.Best[string(q.source)]
+		best, known := s.memory.Best[string(q.source)]
 		if top := q.items[0].rankScore; !known || top > best {
-			h.memory.Best[string(q.source)] = top
+			s.memory.Best[string(q.source)] = top
 		}
 	}
 }
@@ -135,7 +135,7 @@ func (f Feed) anyWeak(queues []queue, best map[string]schemas.RankScore) bool {
 
 // weakest returns the pins that are weak in every source that has them, the least weak first. It omits pins that were
 // deferred before.
-func (f Feed) weakest(queues []queue, deferrals map[schemas.PinID]deferral, best map[string]schemas.RankScore) []heldItem {
+func (f Feed) weakest(queues []queue, deferrals map[schemas.PinID]deferral, best map[string]schemas.RankScore) []weakItem {
 	margins := map[schemas.PinID]float64{}
 	for i := range queues {
 		q := &queues[i]
@@ -147,45 +147,45 @@ func (f Feed) weakest(queues []queue, deferrals map[schemas.PinID]deferral, best
 			}
 		}
 	}
-	var list []heldItem
+	var list []weakItem
 	for pin, margin := range margins {
 		if margin < 0 && deferrals[pin] == undeferred {
-			list = append(list, heldItem{pin, margin})
+			list = append(list, weakItem{pin, margin})
 		}
 	}
-	slices.SortFunc(list, func(a, b heldItem) int {
+	slices.SortFunc(list, func(a, b weakItem) int {
 		return cmp.Or(cmp.Compare(b.margin, a.margin), cmp.Compare(a.pin, b.pin))
 	})
 	return list
 }
 
-// applyBudget splits the weak items into those within the budget and those that are held back. It returns the latter.
-func (h *holding) applyBudget(weak []heldItem) map[schemas.PinID]bool {
-	left := int(max(int64(h.feed.Defer.Budget)-h.memory.Weak, 0))
+// applyBudget splits the weak items into those within the budget and those beyond it. It returns the latter.
+func (s *selection) applyBudget(weak []weakItem) map[schemas.PinID]bool {
+	left := int(max(int64(s.feed.Defer.Budget)-s.memory.Weak, 0))
 	left = min(left, len(weak))
-	h.weak, h.held = weak[:left], weak[left:]
-	held := make(map[schemas.PinID]bool, len(h.held))
-	for _, w := range h.held {
-		held[w.pin] = true
+	s.weak, s.overBudget = weak[:left], weak[left:]
+	over := make(map[schemas.PinID]bool, len(s.overBudget))
+	for _, w := range s.overBudget {
+		over[w.pin] = true
 	}
-	return held
+	return over
 }
 
 // weakWithinBudget returns the weak pins within the budget, the least weak first.
-func (h *holding) weakWithinBudget() []schemas.PinID {
-	list := make([]schemas.PinID, len(h.weak))
-	for i, w := range h.weak {
+func (s *selection) weakWithinBudget() []schemas.PinID {
+	list := make([]schemas.PinID, len(s.weak))
+	for i, w := range s.weak {
 		list[i] = w.pin
 	}
 	return list
 }
 
 // eligible returns the items of a queue that may be shown.
-func eligible(q queue, deferrals map[schemas.PinID]deferral, held map[schemas.PinID]bool) []item {
+func eligible(q queue, deferrals map[schemas.PinID]deferral, over map[schemas.PinID]bool) []item {
 	items := make([]item, 0, len(q.items))
 	for i := range q.items {
 		pin := q.items[i].Pin
-		if s := deferrals[pin]; held[pin] || s == deferred || s == expired {
+		if s := deferrals[pin]; over[pin] || s == deferred || s == expired {
 			continue
 		}
 		items = append(items, q.items[i])
@@ -193,22 +193,22 @@ func eligible(q queue, deferrals map[schemas.PinID]deferral, held map[schemas.Pi
 	return items
 }
 
-// remember returns the memory after a visit. If the chunk is shorter than the limit, it defers weak items that
-// only the budget held back: as many as are missing.
-func (h *holding) remember(v *Visit, a *arrangement) schemas.Memory {
-	m := h.memory
+// remember returns the memory after a visit. If the chunk is shorter than the limit, it defers weak items beyond the budget:
+// as many as are missing.
+func (s *selection) remember(v *Visit, a *arrangement) schemas.Memory {
+	m := s.memory
 	m.Mix = a.mix.after()
-	if h.feed.Defer.Margin == 0 {
+	if s.feed.Defer.Margin == 0 {
 		return m
 	}
-	for _, w := range h.weak {
+	for _, w := range s.weak {
 		if a.taken[w.pin] {
 			m.Weak++
 		}
 	}
 	m.Deferred = slices.DeleteFunc(m.Deferred, func(d schemas.Deferred) bool { return a.taken[d.Pin] })
-	room := min(v.Limit-len(a.list), MaxDeferred-len(m.Deferred), len(h.held))
-	for _, w := range h.held[:max(room, 0)] {
+	room := min(v.Limit-len(a.list), MaxDeferred-len(m.Deferred), len(s.overBudget))
+	for _, w := range s.overBudget[:max(room, 0)] {
 		m.Deferred = append(m.Deferred, schemas.Deferred{Pin: w.pin, Since: v.Time})
 	}
 	return m
@@ -217,28 +217,28 @@ func (h *holding) remember(v *Visit, a *arrangement) schemas.Memory {
 // DeferredCandidate is a candidate that a visit leaves to a later session.
 type DeferredCandidate struct {
 	Pin   schemas.PinID
-	Fate  Fate           // Deferred, or Held if only the budget of the session holds it back
+	Fate  Fate           // Deferred, or Weak if this visit would defer it
 	Since schemas.Micros // time of the visit that deferred it; 0: not deferred
 }
 
-// DeferredCandidate returns the candidates that a visit leaves to a later session: first deferred ones, in order of their deferral,
-// then held ones, the least weak first.
-func (f Feed) DeferredCandidate(v Visit, pools []Pool, k Signals) []DeferredCandidate {
-	h := f.hold(&v, f.rescore(pools, k))
+// DeferredCandidates returns the candidates that a visit leaves to a later session: first deferred ones, in order of their
+// deferral, then weak ones, the least weak first.
+func (f Feed) DeferredCandidates(v Visit, pools []Pool, k Signals) []DeferredCandidate {
+	s := f.deferWeak(&v, f.rescore(pools, k))
 	waits := map[schemas.PinID]bool{}
-	for i := range h.all {
-		for j := range h.all[i].items {
-			waits[h.all[i].items[j].Pin] = true
+	for i := range s.all {
+		for j := range s.all[i].items {
+			waits[s.all[i].items[j].Pin] = true
 		}
 	}
 	var list []DeferredCandidate
-	for _, d := range h.memory.Deferred {
-		if d.Since >= h.memory.Began && waits[d.Pin] {
+	for _, d := range s.memory.Deferred {
+		if d.Since >= s.memory.Began && waits[d.Pin] {
 			list = append(list, DeferredCandidate{Pin: d.Pin, Fate: Deferred, Since: d.Since})
 		}
 	}
-	for _, w := range h.held {
-		list = append(list, DeferredCandidate{Pin: w.pin, Fate: Held})
+	for _, w := range s.overBudget {
+		list = append(list, DeferredCandidate{Pin: w.pin, Fate: Weak})
 	}
 	return list
 }
