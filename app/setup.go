@@ -19,7 +19,7 @@ var version = "unknown"
 func Version() string { return version }
 
 // Setup returns the connection settings of commands for the configured brokers and registry. The caller sets Log,
-// Progress and Work.
+// Progress and Results.
 func (c *Config) Setup() (topics.Setup, error) {
 	kafka, err := c.kafka()
 	if err != nil {

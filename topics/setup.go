@@ -24,8 +24,8 @@ type Setup struct {
 	// Progress starts a progress display for an operation of total steps, or of an unknown number of steps if total is
 	// negative; nil: no display. Start calls it.
 	Progress func(what string, total int) Progress
-	// Work returns the counts of the running processes; nil: they cannot be queried.
-	Work func(ctx context.Context) (Work, error)
+	// Results returns the counts of the running processes; nil: they cannot be queried.
+	Results func(ctx context.Context) (Results, error)
 }
 
 // Progress displays the progress of one operation.

@@ -79,12 +79,12 @@ func (p *program) setup(cmd *cobra.Command) (topics.Setup, error) {
 	reporter := progress.To(cmd.ErrOrStderr())
 	setup.Log = cfg.Log.Logger(cmd.ErrOrStderr())
 	setup.Progress = func(what string, total int) topics.Progress { return reporter.Start(what, total) }
-	setup.Work = func(ctx context.Context) (topics.Work, error) {
+	setup.Results = func(ctx context.Context) (topics.Results, error) {
 		at, err := cfg.ClientConfig(p.environ)
 		if err != nil {
-			return topics.Work{}, err
+			return topics.Results{}, err
 		}
-		return status.RequestWork(ctx, at)
+		return status.RequestResults(ctx, at)
 	}
 	return setup, err
 }

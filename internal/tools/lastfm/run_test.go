@@ -119,22 +119,22 @@ func TestSummary_ReportsResults(t *testing.T) {
 	s := topicstest.Start(t, 0).Setup()
 	commitAll(t, s.Kafka)
 	asked := int64(0)
-	counting := func(context.Context) (topics.Work, error) {
+	counting := func(context.Context) (topics.Results, error) {
 		asked++
-		return topics.Work{Deliveries: 100 * asked, Dropped: map[string]int64{"pools: cap": 10 * asked}}, nil
+		return topics.Results{Deliveries: 100 * asked, Dropped: map[string]int64{"pools: cap": 10 * asked}}, nil
 	}
-	broken := func(context.Context) (topics.Work, error) { return topics.Work{}, errors.New("no response") }
+	broken := func(context.Context) (topics.Results, error) { return topics.Results{}, errors.New("no response") }
 	for _, c := range []struct {
-		name string
-		work func(context.Context) (topics.Work, error)
-		want []string
+		name    string
+		results func(context.Context) (topics.Results, error)
+		want    []string
 	}{
 		{"counted", counting, []string{"deliveries              100\n", "dropped                  10  pools: cap\n", "dead letters              0\n"}},
 		{"broken", broken, []string{"deliveries and drops are unknown: no response\n"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := s
-			s.Work = c.work
+			s.Results = c.results
 			summary, err := importTiny(t, s, lastfm.Options{LastAction: time.Now(), Wait: true, Timeout: time.Minute})
 			must.OK(t, err)
 			out := text(t, summary)

@@ -19,9 +19,9 @@ type Summary struct {
 	Phases     []Phase   `json:"phases"`
 	Seconds    float64   `json:"seconds"`
 
-	// Work counts the results, if the import waited for all events and the processes responded.
-	Work   *topics.Work `json:"work,omitempty"`
-	NoWork string       `json:"-"` // why Work is unknown
+	// Results are the counts of the processes, if the import waited for all events and the processes responded.
+	Results   *topics.Results `json:"results,omitempty"`
+	NoResults string          `json:"-"` // why Results is unknown
 }
 
 // Options configure Import.
@@ -34,38 +34,38 @@ type Options struct {
 // Import publishes a set. The error includes the --last-action that resumes an interrupted import.
 func Import(ctx context.Context, s topics.Setup, d *Dataset, o Options) (Summary, error) {
 	start := time.Now()
-	before, unknown := work(ctx, s)
+	before, unknown := results(ctx, s)
 	phases, err := publish(ctx, s, d, o)
 	if err != nil {
 		return Summary{}, fmt.Errorf("%w (to resume: --last-action %s)", err, o.LastAction.Format(time.RFC3339))
 	}
 	summary := Summary{Counts: d.Counts(), LastAction: o.LastAction, Phases: phases, Seconds: time.Since(start).Seconds()}
 	if o.Wait {
-		summary.addWork(ctx, s, before, unknown)
+		summary.addResults(ctx, s, before, unknown)
 	}
 	return summary, nil
 }
 
-// work queries the counts of the running processes.
-func work(ctx context.Context, s topics.Setup) (topics.Work, error) {
-	if s.Work == nil {
-		return topics.Work{}, errors.New("no process to request counts from")
+// results queries the counts of the running processes.
+func results(ctx context.Context, s topics.Setup) (topics.Results, error) {
+	if s.Results == nil {
+		return topics.Results{}, errors.New("no process to request counts from")
 	}
-	return s.Work(ctx)
+	return s.Results(ctx)
 }
 
-// addWork sets the results of the import: the difference of the counts before and after it, if both are known.
-func (s *Summary) addWork(ctx context.Context, setup topics.Setup, before topics.Work, unknown error) {
-	var now topics.Work
+// addResults sets the results of the import: the difference of the counts before and after it, if both are known.
+func (s *Summary) addResults(ctx context.Context, setup topics.Setup, before topics.Results, unknown error) {
+	var now topics.Results
 	if unknown == nil {
-		now, unknown = work(ctx, setup)
+		now, unknown = results(ctx, setup)
 	}
 	if unknown != nil {
-		s.NoWork = unknown.Error()
+		s.NoResults = unknown.Error()
 		return
 	}
 	done := now.Since(before)
-	s.Work = &done
+	s.Results = &done
 }
 
 func publish(ctx context.Context, s topics.Setup, d *Dataset, o Options) ([]Phase, error) {
@@ -111,10 +111,10 @@ func (s Summary) Text(out io.Writer) error {
 func (s Summary) printWork(out io.Writer) error {
 	var lines []string
 	switch {
-	case s.Work != nil:
-		lines = s.Work.Lines()
-	case s.NoWork != "":
-		lines = []string{"deliveries and drops are unknown: " + s.NoWork}
+	case s.Results != nil:
+		lines = s.Results.Lines()
+	case s.NoResults != "":
+		lines = []string{"deliveries and drops are unknown: " + s.NoResults}
 	}
 	for _, line := range lines {
 		if _, err := fmt.Fprintln(out, line); err != nil {

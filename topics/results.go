@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// Work holds the counts of the running processes since their start.
-type Work struct {
+// Results counts the deliveries, drops and dead letters of the running processes since their start.
+type Results struct {
 	Deliveries  int64            `json:"deliveries"`             // pins added to pools, one per user and pin
 	Dropped     map[string]int64 `json:"dropped,omitempty"`      // by "group: reason", dropped intentionally
 	DeadLetters map[string]int64 `json:"dead_letters,omitempty"` // by "group: reason"
 }
 
-// Since returns the difference between w and an earlier value. A restarted process counts from zero, so Since returns a count
+// Since returns the difference between r and an earlier value. A restarted process counts from zero, so Since returns a count
 // that is lower than before unchanged.
-func (w Work) Since(before Work) Work {
-	return Work{
-		Deliveries:  growth(w.Deliveries, before.Deliveries),
-		Dropped:     growthOfEach(w.Dropped, before.Dropped),
-		DeadLetters: growthOfEach(w.DeadLetters, before.DeadLetters),
+func (r Results) Since(before Results) Results {
+	return Results{
+		Deliveries:  growth(r.Deliveries, before.Deliveries),
+		Dropped:     growthOfEach(r.Dropped, before.Dropped),
+		DeadLetters: growthOfEach(r.DeadLetters, before.DeadLetters),
 	}
 }
 
@@ -42,12 +42,12 @@ func growthOfEach(now, before map[string]int64) map[string]int64 {
 }
 
 // Lines returns the counts for people: deliveries, drops and dead letters.
-func (w Work) Lines() []string {
-	lines := []string{fmt.Sprintf("%-18s %8d", "deliveries", w.Deliveries)}
+func (r Results) Lines() []string {
+	lines := []string{fmt.Sprintf("%-18s %8d", "deliveries", r.Deliveries)}
 	for _, part := range []struct {
 		name string
 		by   map[string]int64
-	}{{"dropped", w.Dropped}, {"dead letters", w.DeadLetters}} {
+	}{{"dropped", r.Dropped}, {"dead letters", r.DeadLetters}} {
 		if len(part.by) == 0 {
 			lines = append(lines, fmt.Sprintf("%-18s %8d", part.name, 0))
 		}

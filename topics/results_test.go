@@ -8,13 +8,13 @@ import (
 )
 
 func TestWork_Since(t *testing.T) {
-	before := Work{Deliveries: 10, Dropped: map[string]int64{"pools: cap": 5, "pools: seen": 2, "objects: bot": 7}}
-	now := Work{
+	before := Results{Deliveries: 10, Dropped: map[string]int64{"pools: cap": 5, "pools: seen": 2, "objects: bot": 7}}
+	now := Results{
 		Deliveries:  25,
 		Dropped:     map[string]int64{"pools: cap": 9, "pools: seen": 2, "objects: bot": 3},
 		DeadLetters: map[string]int64{"objects: key": 1},
 	}
-	want := Work{
+	want := Results{
 		Deliveries:  15,
 		Dropped:     map[string]int64{"pools: cap": 4, "objects: bot": 3}, // objects was restarted
 		DeadLetters: map[string]int64{"objects: key": 1},
@@ -25,14 +25,14 @@ func TestWork_Since(t *testing.T) {
 }
 
 func TestWork_Lines(t *testing.T) {
-	w := Work{Deliveries: 3, Dropped: map[string]int64{"pools: seen": 2, "objects: bot": 7}}
+	r := Results{Deliveries: 3, Dropped: map[string]int64{"pools: seen": 2, "objects: bot": 7}}
 	want := strings.Join([]string{
 		"deliveries                3",
 		"dropped                   7  objects: bot",
 		"dropped                   2  pools: seen",
 		"dead letters              0",
 	}, "\n")
-	if got := strings.Join(w.Lines(), "\n"); got != want {
+	if got := strings.Join(r.Lines(), "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

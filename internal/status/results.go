@@ -15,16 +15,16 @@ import (
 // requestTimeout limits a request for the status.
 const requestTimeout = 5 * time.Second
 
-// RequestWork requests the progress of the groups from the process at an HTTP address, which must run the group pools.
-func RequestWork(ctx context.Context, at client.Config) (topics.Work, error) {
+// RequestResults requests the progress of the groups from the process at an HTTP address, which must run the group pools.
+func RequestResults(ctx context.Context, at client.Config) (topics.Results, error) {
 	s, err := Request(ctx, at)
 	if err != nil {
-		return topics.Work{}, fmt.Errorf("request the status of the process at --http: %w", err)
+		return topics.Results{}, fmt.Errorf("request the status of the process at --http: %w", err)
 	}
 	if !slices.ContainsFunc(s.Groups, func(g Group) bool { return generation.GroupOf(g.Group) == topics.Pools }) {
-		return topics.Work{}, fmt.Errorf("the process at %s does not run the group %s", at.Address, topics.Pools)
+		return topics.Results{}, fmt.Errorf("the process at %s does not run the group %s", at.Address, topics.Pools)
 	}
-	return workOf(s.Groups), nil
+	return resultsOf(s.Groups), nil
 }
 
 // Request requests the status from the process at an HTTP address.
@@ -45,9 +45,9 @@ func Request(ctx context.Context, at client.Config) (s Status, err error) {
 	return s, nil
 }
 
-// workOf adds up the progress of a process's groups.
-func workOf(groups []Group) topics.Work {
-	w := topics.Work{Dropped: map[string]int64{}, DeadLetters: map[string]int64{}}
+// resultsOf adds up the progress of a process's groups.
+func resultsOf(groups []Group) topics.Results {
+	r := topics.Results{Dropped: map[string]int64{}, DeadLetters: map[string]int64{}}
 	counted := map[string]bool{}
 	for _, g := range groups {
 		name := generation.GroupOf(g.Group)
@@ -55,11 +55,11 @@ func workOf(groups []Group) topics.Work {
 			continue
 		}
 		counted[name] = true
-		w.Deliveries += g.Effects["deliveries"]
-		addReasons(w.Dropped, name, g.Dropped)
-		addReasons(w.DeadLetters, name, g.DeadLetters)
+		r.Deliveries += g.Effects["deliveries"]
+		addReasons(r.Dropped, name, g.Dropped)
+		addReasons(r.DeadLetters, name, g.DeadLetters)
 	}
-	return w
+	return r
 }
 
 func addReasons(all map[string]int64, group string, by map[string]int64) {
