@@ -310,13 +310,13 @@ func (v *visitor) retriesDeadLetter() {
 	v.Click("#dead-letters-retry")
 	v.Wait("the immediate retry", "document.querySelector('#dead-letters-result').textContent === '1 dead letter is retried.'")
 	v.Wait("it waits at rate 0 of its kind", fate+" === 'waiting' && !document.querySelector('#dead-letters .next').textContent.startsWith('next in ')")
-	if n := v.letters(); n != 1 {
+	if n := v.deadLetters(); n != 1 {
 		v.t.Errorf("%d dead letters of a stopped kind, want 1", n)
 	}
 	v.Click("#kinds button[type=button]")
 	v.Wait("the kind has a rate again", "document.querySelector('#kinds [data-of=rate]').textContent.startsWith('10/s')")
 	v.Wait("the line shows the failed retry", "document.querySelectorAll('#dead-letters li').length === 1 && "+fate+" === 'waiting' && document.querySelector('#dead-letters .next').textContent.startsWith('1 retry · next in ')")
-	if n := v.letters(); n != 2 {
+	if n := v.deadLetters(); n != 2 {
 		v.t.Errorf("%d dead letters, want the first and that of its retry", n)
 	}
 }
@@ -336,8 +336,8 @@ func (v *visitor) stopsKind() {
 	}
 }
 
-// letters returns the number of dead letters in their topic.
-func (v *visitor) letters() int {
+// deadLetters returns the number of dead letters in their topic.
+func (v *visitor) deadLetters() int {
 	return len(get[struct {
 		DeadLetters []struct{ Retried bool } `json:"dead_letters"`
 	}](v.s, "/v1/dead-letters").DeadLetters)

@@ -60,7 +60,7 @@ func newDesk() *desk {
 		"POST /features":            {200, map[string]any{"values": map[string]any{"user:a": map[string]any{"likes": map[string]any{hostile: 3}}}, "missing": []any{}, "degraded": degraded, "as_of": "2026-11-20T10:00:00Z"}},
 		"POST /features/try":        {404, map[string]any{"detail": "no such call"}},
 		"POST /events":              {202, map[string]any{"accepted": 1}},
-		"GET /dead-letters":         {200, map[string]any{"dead_letters": []any{letter("actions", 1, 0, "2026-11-20T10:00:00Z")}}},
+		"GET /dead-letters":         {200, map[string]any{"dead_letters": []any{deadLetter("actions", 1, 0, "2026-11-20T10:00:00Z")}}},
 		"GET /dead-letters/kinds":   {200, map[string]any{"kinds": []any{retryKind("actions/objects/"+hostile[:60], 10, "user:"+hostile)}}},
 		"GET /dead-letters/retries": {200, map[string]any{"dead_letters": []any{retried("waiting", 1, 0)}}},
 		"GET /status":               {200, status()},
@@ -96,8 +96,8 @@ func evidence(verb, pin string) map[string]any {
 	return map[string]any{"pin": pin, "verb": verb, "weight": 1, "time": time.Now().Add(-2 * time.Hour)}
 }
 
-// letter returns a dead letter whose record has offset 1, or of a retry of that record.
-func letter(topic string, offset, attempts int, time string) map[string]any {
+// deadLetter returns a dead letter whose record has offset 1, or of a retry of that record.
+func deadLetter(topic string, offset, attempts int, time string) map[string]any {
 	return map[string]any{
 		"dead_letter_partition": 0, "dead_letter_offset": offset, "retried": false, "attempts": attempts, "first_partition": 0, "first_offset": 1,
 		"topic": topic, "partition": 0, "offset": offset, "group": "objects", "reason": hostile, "time": time, "key": "cGluOjE=", "value": "PHNjcmlwdD4A",
@@ -535,7 +535,7 @@ func sendsClicks(t *testing.T, b *Browser) {
 func showsRetries(t *testing.T, b *Browser) {
 	d := newDesk()
 	d.answers("GET /dead-letters", 200, map[string]any{"dead_letters": []any{
-		letter("actions", 1, 0, "2026-11-20T10:00:00Z"), letter("actions", 5, 1, "2026-11-20T10:10:00Z"), letter("", 6, 0, "2026-11-20T10:20:00Z"),
+		deadLetter("actions", 1, 0, "2026-11-20T10:00:00Z"), deadLetter("actions", 5, 1, "2026-11-20T10:10:00Z"), deadLetter("", 6, 0, "2026-11-20T10:20:00Z"),
 	}})
 	d.answers("GET /dead-letters/retries", 200, map[string]any{"dead_letters": []any{retried("waiting", 1, 3), retried("done", 7, 1), retried("parked", 8, 8)}})
 	p := d.open(t, b, View{Width: 1280, Height: 900, Dark: true}, "/#pipeline")
@@ -553,7 +553,7 @@ func showsRetries(t *testing.T, b *Browser) {
 	Eval[bool](p, "("+line+".querySelector('summary').click(), true)")
 	p.Wait("its bytes", line+".querySelector('pre').textContent.includes('<script>')")
 	p.CheckAccessible("dead letters with their states")
-	p.Shot("letters-wide-dark")
+	p.Shot("dead-letters-wide-dark")
 	p.Wait("the reason of a parked record", "[...document.querySelectorAll('#dead-letters dd')].some((e) => e.textContent.startsWith('parked since 2026-11-20T11:00:00.000Z: '))")
 
 	d.answers("GET /dead-letters/retries", 200, map[string]any{"dead_letters": []any{retried("parked", 8, 8)}})

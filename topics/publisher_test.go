@@ -165,14 +165,14 @@ func TestSendDeadLetter(t *testing.T) {
 	w := newWire(t)
 	r := &kgo.Record{Topic: "edges", Partition: 3, Offset: 17, Key: []byte("user:a"), Value: []byte("?"), Timestamp: time.UnixMilli(1000)}
 	must.OK(t, w.Publisher().SendDeadLetter(t.Context(), "materialize", r, "not framed"))
-	letters := w.Records(topics.DeadLetters)
-	if len(letters) != 1 || string(letters[0].Key) != "edges" {
-		t.Fatalf("dead letters %v, want one under its source topic", letters)
+	deadLetters := w.Records(topics.DeadLetters)
+	if len(deadLetters) != 1 || string(deadLetters[0].Key) != "edges" {
+		t.Fatalf("dead letters %v, want one under its source topic", deadLetters)
 	}
-	if got := topics.OriginTime(letters[0]); got != 1_000_000 {
+	if got := topics.OriginTime(deadLetters[0]); got != 1_000_000 {
 		t.Errorf("origin time %d, want the arrival of the record", got)
 	}
-	got, err := w.Streams.DeadLetters.Decode(letters[0].Value)
+	got, err := w.Streams.DeadLetters.Decode(deadLetters[0].Value)
 	want := &schemas.DeadLetter{
 		Topic: "edges", Partition: 3, Offset: 17, Group: "materialize", Reason: "not framed", Time: 1_000_000,
 		Key: []byte("user:a"), Value: []byte("?"),

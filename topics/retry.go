@@ -79,15 +79,15 @@ func RetryOf(r *kgo.Record) (Retry, bool) {
 
 // NewDeadLetter returns the dead letter for a record that a group cannot process. Package rows builds its own.
 func NewDeadLetter(group string, r *kgo.Record, reason string) *schemas.DeadLetter {
-	letter := &schemas.DeadLetter{
+	deadLetter := &schemas.DeadLetter{
 		Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
 		Group: group, Reason: reason, Time: schemas.MicrosOf(r.Timestamp), Key: r.Key, Value: r.Value,
 	}
 	if retry, ok := RetryOf(r); ok {
-		letter.Attempts, letter.FirstPartition, letter.FirstOffset = retry.Attempt, retry.Partition, retry.Offset
+		deadLetter.Attempts, deadLetter.FirstPartition, deadLetter.FirstOffset = retry.Attempt, retry.Partition, retry.Offset
 	}
-	letter.Cut()
-	return letter
+	deadLetter.Cut()
+	return deadLetter
 }
 
 // RetriedGroup is the consumer group whose committed offsets are the position up to which operators have retried dead letters.

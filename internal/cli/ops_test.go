@@ -256,10 +256,10 @@ func TestDeadLetters_ListAndRetry(t *testing.T) {
 	out, _, err := w.smartfeed(t, "", "dead-letters", "list", "-o", "json", "--limit", "3")
 	var listed []ops.ListedDeadLetter
 	if err != nil || json.Unmarshal([]byte(out), &listed) != nil || len(listed) != 3 {
-		t.Fatalf("list printed %q, %v, want 3 letters", out, err)
+		t.Fatalf("list printed %q, %v, want 3 dead letters", out, err)
 	}
 	if l := listed[2]; l.Topic != "gone" || l.Reason != "broken" || l.DeadLetter.Offset != 11 || l.Retried {
-		t.Errorf("the newest letter is %+v, want that of topic gone", l)
+		t.Errorf("the newest dead letter is %+v, want that of topic gone", l)
 	}
 
 	out, _, err = w.smartfeed(t, "", "dead-letters", "retry", "--operator", "ann")
@@ -280,14 +280,14 @@ func TestDeadLetters_ListAndRetry(t *testing.T) {
 
 	w.SendDeadLetter(topics.Pins, 0, "pin:9", "v9", 20)
 	if out, _, err = w.smartfeed(t, "", "dead-letters", "retry", "-o", "json"); err != nil || !strings.Contains(out, `"published": 1`) {
-		t.Errorf("second retry printed %q, %v, want only the new letter", out, err)
+		t.Errorf("second retry printed %q, %v, want only the new dead letter", out, err)
 	}
 	if n := w.End(topics.RetryOrders); n != 7 {
 		t.Errorf("%d orders, want 7", n)
 	}
 	out, _, err = w.smartfeed(t, "", "dead-letters", "list")
 	if err != nil || strings.Count(out, "true") != 9 || !strings.Contains(out, "unreadable dead letter") {
-		t.Errorf("list printed\n%s%v\nwant 9 retried letters, one unreadable", out, err)
+		t.Errorf("list printed\n%s%v\nwant 9 retried dead letters, one unreadable", out, err)
 	}
 }
 
@@ -305,7 +305,7 @@ func TestListDeadLetters_ReadsOnlyTheEnd(t *testing.T) {
 	}
 	list, err := ops.ListDeadLetters(t.Context(), w.Kafka, w.Streams, 10)
 	if err != nil || len(list) != 10 {
-		t.Fatalf("%d letters, %v, want 10", len(list), err)
+		t.Fatalf("%d dead letters, %v, want 10", len(list), err)
 	}
 	for _, l := range list {
 		if string(l.Key) == "pin:early" {

@@ -71,9 +71,9 @@ func retriedTo(ctx context.Context, l *topics.Log) (topics.Offsets, error) {
 	return to, nil
 }
 
-// offsetsPerLetter is the number of offsets to read per requested dead letter. A transaction adds a marker after its
+// offsetsPerDeadLetter is the number of offsets to read per requested dead letter. A transaction adds a marker after its
 // records, and some transactions are aborted.
-const offsetsPerLetter = 4
+const offsetsPerDeadLetter = 4
 
 // ListDeadLetters returns at most limit dead letters, the newest if there are more, ordered by the time of the failed
 // record. From each partition it reads the last 1,000 offsets, or four times limit if that is more. It omits values over 4
@@ -94,15 +94,15 @@ func ListDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams, lim
 	}
 	from := topics.Offsets{topics.DeadLetters: {}}
 	for p, end := range ends[topics.DeadLetters] {
-		from[topics.DeadLetters][p] = max(0, end-int64(max(1000, offsetsPerLetter*limit)))
+		from[topics.DeadLetters][p] = max(0, end-int64(max(1000, offsetsPerDeadLetter*limit)))
 	}
 	var list []ListedDeadLetter
-	err = readDeadLetters(ctx, l, s, from, func(letter ListedDeadLetter) error {
-		letter.Retried = letter.Offset < retried[topics.DeadLetters][letter.Partition]
-		if len(letter.Value) > maxListedValue {
-			letter.Value = nil
+	err = readDeadLetters(ctx, l, s, from, func(deadLetter ListedDeadLetter) error {
+		deadLetter.Retried = deadLetter.Offset < retried[topics.DeadLetters][deadLetter.Partition]
+		if len(deadLetter.Value) > maxListedValue {
+			deadLetter.Value = nil
 		}
-		if list = append(list, letter); len(list) >= 2*limit+1000 { // sort rarely, hold few
+		if list = append(list, deadLetter); len(list) >= 2*limit+1000 { // sort rarely, hold few
 			list = newest(list, limit)
 		}
 		return nil

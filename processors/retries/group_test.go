@@ -278,13 +278,13 @@ func TestRetries_ParksWaitingOfRemovedTopic(t *testing.T) {
 	cfg := quick()
 	cfg.KindRate = 0
 	r := newRig(t, cfg)
-	const letters = 30
-	for i := range int64(letters) {
+	const deadLetters = 30
+	for i := range int64(deadLetters) {
 		r.fail(i, "bad")
 	}
 	r.WaitIdle()
-	if n := len(r.deadLetters(topics.Edges, schemas.RetryWaiting)); n != letters {
-		t.Fatalf("%d dead letters wait, want %d", n, letters)
+	if n := len(r.deadLetters(topics.Edges, schemas.RetryWaiting)); n != deadLetters {
+		t.Fatalf("%d dead letters wait, want %d", n, deadLetters)
 	}
 	catalogue := slices.DeleteFunc(r.catalogue(), func(t topics.Topic) bool { return t.Name == topics.Edges })
 	cfg = quick()
@@ -342,7 +342,7 @@ func (r *rig) catalogue() []topics.Topic {
 // Dead letters that are due together are sent in as many steps as the limits of a record require.
 func TestTimer_SplitsByRecordLimits(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ letters, bytes int }{
+	for name, c := range map[string]struct{ deadLetters, bytes int }{
 		"bytes": {4, topics.MaxRetriedBytes - 100},
 		"rows":  {150, 10},
 	} {
@@ -351,18 +351,18 @@ func TestTimer_SplitsByRecordLimits(t *testing.T) {
 			r := newRig(t, quick())
 			r.restart(smallestLimits, r.group(r.cfg))
 			r.limit(topics.Edges, 0, 0)
-			for i := range c.letters {
+			for i := range c.deadLetters {
 				l := &schemas.DeadLetter{Topic: topics.Edges, Partition: 1, Offset: int64(i), Group: topics.Pools, Reason: "bad",
 					Key: fmt.Appendf(nil, "user:%d", i), Value: make([]byte, c.bytes)}
 				proctest.Publish(r.Wire, r.Streams.DeadLetters, l.Topic, l)
 			}
 			r.Eventually("all dead letters are due", func() bool {
 				list := r.deadLetters(topics.Edges, schemas.RetryWaiting)
-				return len(list) == c.letters &&
+				return len(list) == c.deadLetters &&
 					!slices.ContainsFunc(list, func(l schemas.RetriedDeadLetter) bool { return l.Due > schemas.MicrosOf(time.Now()) })
 			})
 			r.limit(topics.Edges, 1000, 0)
-			r.Eventually("all retries are published", func() bool { return len(r.published()) == c.letters })
+			r.Eventually("all retries are published", func() bool { return len(r.published()) == c.deadLetters })
 			if list := r.deadLetters(topics.TicksOf(topics.Retries), ""); len(list) != 0 {
 				t.Errorf("dead letters of the group's own ticks: %+v, want none", list)
 			}

@@ -141,8 +141,8 @@ func emittedOnceAcrossGenerations(t *testing.T, w *proctest.Wire) {
 	if diff := cmp.Diff(want, g.emitted()); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
-	if letters := len(proctest.Drain(g.Wire, g.Streams.DeadLetters)); letters != g.published {
-		t.Errorf("%d dead letters of %d bad records", letters, g.published)
+	if deadLetters := len(proctest.Drain(g.Wire, g.Streams.DeadLetters)); deadLetters != g.published {
+		t.Errorf("%d dead letters of %d bad records", deadLetters, g.published)
 	}
 	if diff := cmp.Diff(g.Rows(topics.Pools, ""), g.Rows("pools.2", "")); diff != "" {
 		t.Errorf("rows (-first +second):\n%s", diff)

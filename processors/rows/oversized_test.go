@@ -111,11 +111,11 @@ func TestOversizedBatch_EachIsOneDeadLetter(t *testing.T) {
 // hasDeadLetterOf checks that there is one dead letter, about the oversized batch at an offset.
 func (w *wire) hasDeadLetterOf(t *testing.T, partition int32, at int64, why string) {
 	t.Helper()
-	letters := w.read(t, topics.DeadLetters)
-	if len(letters) != 1 {
-		t.Fatalf("%d dead letters, want 1", len(letters))
+	deadLetters := w.read(t, topics.DeadLetters)
+	if len(deadLetters) != 1 {
+		t.Fatalf("%d dead letters, want 1", len(deadLetters))
 	}
-	got, err := w.streams.DeadLetters.Decode(letters[0].Value)
+	got, err := w.streams.DeadLetters.Decode(deadLetters[0].Value)
 	must.OK(t, err)
 	if got.Topic != "t-in" || got.Partition != partition || got.Offset != at ||
 		!strings.Contains(got.Reason, why) {

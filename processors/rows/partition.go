@@ -189,20 +189,20 @@ func (p *partition) sendToDeadLetters(err error, key, value []byte) error {
 	if !errors.As(err, &bad) {
 		return err
 	}
-	letter := schemas.DeadLetter{
+	deadLetter := schemas.DeadLetter{
 		Topic: string(p.record.Topic()), Partition: p.id, Offset: p.record.Offset(), Group: p.run.r.topo.base,
 		Reason: bad.Reason, Time: schemas.MicrosOf(p.record.Timestamp()), Key: key, Value: value,
 	}
 	if retry, ok := p.retry(); ok {
-		letter.Attempts, letter.FirstPartition, letter.FirstOffset = retry.Attempt, retry.Partition, retry.Offset
+		deadLetter.Attempts, deadLetter.FirstPartition, deadLetter.FirstOffset = retry.Attempt, retry.Partition, retry.Offset
 	}
-	letter.Cut()
-	framed, err := p.run.r.env.Streams.DeadLetters.Encode(&letter)
+	deadLetter.Cut()
+	framed, err := p.run.r.env.Streams.DeadLetters.Encode(&deadLetter)
 	if err != nil {
 		return fmt.Errorf("encode dead letter: %w", err)
 	}
 	b, topo := p.state.pending, p.run.r.topo
-	if p.state.emit(topo.outputs[topo.deadLetters], topics.Partition(letter.Topic, topo.partitions), letter.Topic, framed, p.originTime()) != nil {
+	if p.state.emit(topo.outputs[topo.deadLetters], topics.Partition(deadLetter.Topic, topo.partitions), deadLetter.Topic, framed, p.originTime()) != nil {
 		b.deadLetters = append(b.deadLetters, bad.Reason)
 	}
 	return nil

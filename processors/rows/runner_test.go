@@ -94,20 +94,20 @@ func TestDeadLetters_BadRecordIsUndone(t *testing.T) {
 	}
 	must.OK(t, w.client.ProduceSync(t.Context(), all...).FirstErr())
 	eventually.True(t, "the valid records are counted", func() bool { return count(t, r, "user:1") == len(bad) })
-	letters := w.read(t, topics.DeadLetters)
-	if len(letters) != len(bad) {
-		t.Fatalf("%d dead letters, want %d", len(letters), len(bad))
+	deadLetters := w.read(t, topics.DeadLetters)
+	if len(deadLetters) != len(bad) {
+		t.Fatalf("%d dead letters, want %d", len(deadLetters), len(bad))
 	}
-	for i, letter := range letters {
-		got, err := w.streams.DeadLetters.Decode(letter.Value)
+	for i, deadLetter := range deadLetters {
+		got, err := w.streams.DeadLetters.Decode(deadLetter.Value)
 		must.OK(t, err)
 		want := all[2*i]
 		if got.Topic != "t-in" || got.Partition != at || got.Offset != want.Offset || got.Group != "t" || got.Reason == "" ||
 			!bytes.Equal(got.Key, want.Key) || !bytes.Equal(got.Value, want.Value) || got.Time != schemas.MicrosOf(want.Timestamp.Truncate(time.Millisecond)) {
 			t.Errorf("dead letter %+v of record %d", got, want.Offset)
 		}
-		if string(letter.Key) != "t-in" {
-			t.Errorf("dead letter under key %q, want the topic", letter.Key)
+		if string(deadLetter.Key) != "t-in" {
+			t.Errorf("dead letter under key %q, want the topic", deadLetter.Key)
 		}
 		if i == len(bad)-1 && got.Reason != "number is one" {
 			t.Errorf("reason %q, want the callback's", got.Reason)
@@ -139,14 +139,14 @@ func TestDeadLetters_OversizedRecords(t *testing.T) {
 	w.send(t, "t-in", 0, 4, user)
 	w.send(t, "t-in", 4, 1, func(int) string { return "user:1" })
 	eventually.True(t, "the records after it are processed", func() bool { return r.Status().Counters.Records == 7 })
-	letters := w.read(t, topics.DeadLetters)
-	if len(letters) != 2 {
-		t.Fatalf("%d dead letters, want 2", len(letters))
+	deadLetters := w.read(t, topics.DeadLetters)
+	if len(deadLetters) != 2 {
+		t.Fatalf("%d dead letters, want 2", len(deadLetters))
 	}
-	for _, letter := range letters {
-		got, err := w.streams.DeadLetters.Decode(letter.Value)
+	for _, deadLetter := range deadLetters {
+		got, err := w.streams.DeadLetters.Decode(deadLetter.Value)
 		if err != nil || !strings.Contains(got.Reason, "are kept") || !bytes.HasPrefix(long, got.Value) || len(got.Value) < 1<<20 {
-			t.Errorf("dead letter of %d bytes, %v: %q", len(letter.Value), err, got.Reason)
+			t.Errorf("dead letter of %d bytes, %v: %q", len(deadLetter.Value), err, got.Reason)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func (p *partition) startTrace(record goka.Context) {
 }
 
 // endTrace is called when a record was processed or has failed. The span of a processed record ends with the commit.
-func (p *partition) endTrace(err error, letters int) {
+func (p *partition) endTrace(err error, deadLetters int) {
 	b := p.state.pending
 	if b.traces.now == 0 {
 		return
@@ -86,7 +86,7 @@ func (p *partition) endTrace(err error, letters int) {
 	case err != nil:
 		tracing.End(span, err)
 		b.traces.spans = b.traces.spans[:last]
-	case len(b.deadLetters) > letters:
+	case len(b.deadLetters) > deadLetters:
 		tracing.Fail(span, deadLettered)
 	default:
 		span.AddEvent("processed")

@@ -231,11 +231,11 @@ func TestSink_BadRecordIsADeadLetter(t *testing.T) {
 // failing is a store whose first writes fail, before or after taking effect, and whose first dead letters fail.
 type failing struct {
 	*EmbeddedStore
-	mu      sync.Mutex
-	before  int // writes that fail without effect
-	after   int // writes that fail after taking effect
-	letters int // dead letters that fail
-	hits    int
+	mu          sync.Mutex
+	before      int // writes that fail without effect
+	after       int // writes that fail after taking effect
+	deadLetters int // dead letters that fail
+	hits        int
 }
 
 var errBroken = errors.New("broken")
@@ -325,7 +325,7 @@ type failingDeadLetters struct {
 }
 
 func (f failingDeadLetters) SendDeadLetter(ctx context.Context, group string, r *kgo.Record, reason string) error {
-	if f.take(&f.letters) {
+	if f.take(&f.deadLetters) {
 		return errBroken
 	}
 	return f.to.SendDeadLetter(ctx, group, r, reason)
@@ -335,7 +335,7 @@ func (f failingDeadLetters) SendDeadLetter(ctx context.Context, group string, r 
 // has its offset stored and is not read again, so each round produces something new.
 func TestSink_CommitsAfterWrite(t *testing.T) {
 	w := newWire(t)
-	f := &failing{EmbeddedStore: w.store, before: 2, after: 2, letters: 2}
+	f := &failing{EmbeddedStore: w.store, before: 2, after: 2, deadLetters: 2}
 	sink := w.sink(t, f, failingDeadLetters{f, w.publisher})
 	w.Produce(topics.ActionsEnriched, "user:1", []byte("?"))
 	failed := 0

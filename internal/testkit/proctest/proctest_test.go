@@ -213,8 +213,8 @@ func TestDrain_KeepsTimeAndOrigin(t *testing.T) {
 	if len(out) != 1 || out[0].Since != schemas.MicrosOf(at) || out[0].Key != "user:1" || out[0].Value.User != "user:1" {
 		t.Errorf("emitted %+v", out)
 	}
-	if letters := proctest.Drain(w, w.Streams.DeadLetters); len(letters) != 1 || string(letters[0].Value.Value) != "no avro" {
-		t.Errorf("dead letters %+v", letters)
+	if deadLetters := proctest.Drain(w, w.Streams.DeadLetters); len(deadLetters) != 1 || string(deadLetters[0].Value.Value) != "no avro" {
+		t.Errorf("dead letters %+v", deadLetters)
 	}
 	if w.Rows(topics.Pools, "user:2") == nil || len(w.Rows(topics.Pools, "user:2")) != 0 {
 		t.Error("rows of a user without any")

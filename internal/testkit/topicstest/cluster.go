@@ -258,26 +258,26 @@ func (c *Cluster) SendDeadLetter(topic string, partition int32, key, value strin
 }
 
 // DeadLetters waits for n dead letters, and returns them. More are an error.
-func (c *Cluster) DeadLetters(n int) (letters []schemas.DeadLetter) {
+func (c *Cluster) DeadLetters(n int) (deadLetters []schemas.DeadLetter) {
 	c.t.Helper()
 	client := c.Client(kgo.ConsumeTopics(topics.DeadLetters))
 	ctx, cancel := context.WithTimeout(c.t.Context(), eventually.Limit())
 	defer cancel()
-	for len(letters) < n {
+	for len(deadLetters) < n {
 		fetches := client.PollFetches(ctx)
 		if err := fetches.Err(); err != nil {
-			c.t.Fatalf("read %d of %d dead letters: %v", len(letters), n, err)
+			c.t.Fatalf("read %d of %d dead letters: %v", len(deadLetters), n, err)
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
-			letter, err := c.Streams.DeadLetters.Decode(r.Value)
+			deadLetter, err := c.Streams.DeadLetters.Decode(r.Value)
 			c.must(err)
-			letters = append(letters, *letter)
+			deadLetters = append(deadLetters, *deadLetter)
 		})
 	}
-	if len(letters) != n {
-		c.t.Errorf("got %d dead letters, want %d", len(letters), n)
+	if len(deadLetters) != n {
+		c.t.Errorf("got %d dead letters, want %d", len(deadLetters), n)
 	}
-	return letters
+	return deadLetters
 }
 
 // Records returns the committed records of a topic up to its current end. The records of each partition are in order.

@@ -25,7 +25,7 @@ const (
 	TopicsCheck       = "topics"
 	TransactionsCheck = "transactions"
 	GroupsCheck       = "groups"
-	LettersCheck      = "dead letters"
+	DeadLettersCheck  = "dead letters"
 )
 
 // Kafka configures the checks on brokers.
@@ -46,7 +46,7 @@ func (k Kafka) Checks() []Check {
 		{Name: TopicsCheck, After: KafkaCheck, Examine: k.topics, Advice: see},
 		{Name: TransactionsCheck, After: TopicsCheck, Examine: k.transaction},
 		{Name: GroupsCheck, After: TopicsCheck, Examine: k.groups, Advice: describe},
-		{Name: LettersCheck, After: TopicsCheck, Examine: k.deadLetters, Advice: see},
+		{Name: DeadLettersCheck, After: TopicsCheck, Examine: k.deadLetters, Advice: see},
 	}
 }
 
