@@ -100,8 +100,8 @@ type MetricsConfig struct {
 
 // EmbeddedConfig limits the embedded broker of `smartfeed dev`.
 type EmbeddedConfig struct {
-	MaxBytes   int64 `yaml:"max_bytes" default:"20GiB" range:"1MiB.." help:"maximum size of the embedded broker's files; above it, the program stops"`
-	SyncWrites bool  `yaml:"sync_writes" help:"fsync each batch of the embedded broker: it survives a power failure, at a third of the throughput"`
+	MaxBytes   settings.Bytes `yaml:"max_bytes" default:"20GiB" range:"1MiB.." help:"maximum size of the embedded broker's files; above it, the program stops"`
+	SyncWrites bool           `yaml:"sync_writes" help:"fsync each batch of the embedded broker: it survives a power failure, at a third of the throughput"`
 }
 
 // DefaultConfig returns the defaults, for one process on one machine.
@@ -241,7 +241,7 @@ func (c *Config) registryURL() string {
 func (c *Config) broker() embedded.Config {
 	return embedded.Config{
 		Dir: c.Dir, Kafka: c.Kafka[0], Registry: c.Registry,
-		MaxBytes: c.Embedded.MaxBytes, SyncWrites: c.Embedded.SyncWrites,
+		MaxBytes: int64(c.Embedded.MaxBytes), SyncWrites: c.Embedded.SyncWrites,
 	}
 }
 

@@ -62,7 +62,7 @@ func (c *Config) DoctorChecks(environ []string, source string) ([]doctor.Check, 
 		host = "unknown"
 	}
 	embedded := c.hasEmbeddedBroker()
-	dir := doctor.Directory{Path: c.Dir, MinBytes: c.Rows.MinFreeDiskBytes, Files: doctor.OpenFiles()}
+	dir := doctor.Directory{Path: c.Dir, MinBytes: int64(c.Rows.MinFreeDiskBytes), Files: doctor.OpenFiles()}
 	checks := []doctor.Check{
 		doctor.Program(version, source),
 		dir.Check(),

@@ -319,7 +319,7 @@ func TestCompose_GoMemoryLimitFitsContainer(t *testing.T) {
 		roles++
 		role, pebble := s.Command[0], int64(0)
 		if role == "process" {
-			pebble = rows.BlockCacheBytes + rows.MemTableBytes
+			pebble = int64(rows.BlockCacheBytes + rows.MemTableBytes)
 		}
 		collects := goMemLimit(t, s)
 		if held := collects + pebble + binary; held > int64(s.MemLimit) {

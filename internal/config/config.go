@@ -322,11 +322,13 @@ func (t *textValue) String() string     { return t.text }
 func (t *textValue) Set(s string) error { t.text = s; return nil }
 func (t *textValue) Type() string       { return t.kind }
 
-// typeName returns the name of a type for people: duration, int, number, bool, string, list or map.
+// typeName returns the name of a type for people: duration, size, int, number, bool, string, list or map.
 func typeName(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
 		return "duration"
+	case t == reflect.TypeFor[settings.Bytes]():
+		return "size"
 	case t.Kind() == reflect.String, t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
 		return "string"
 	case t.Kind() == reflect.Slice:

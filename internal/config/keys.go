@@ -13,7 +13,7 @@ type Key struct {
 	Path    string // pools.max_candidates
 	Env     string // SMARTFEED_POOLS_MAX_CANDIDATES
 	Help    string // one line, without a full stop
-	Type    string // duration, int, number, bool, string, list or map
+	Type    string // duration, size, int, number, bool, string, list or map
 	Default string // as it is written in YAML
 	Range   string // "10 to 1000000"; "" without bounds
 	// Elements are the values of one element of a list or map of structs: pools.rules[].name, pools.rules.NAME.cap.

@@ -2,9 +2,7 @@ package reference
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -15,6 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/cli"
 	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
@@ -24,7 +23,7 @@ func configuration(t *testing.T, p *page) {
 	p.text("A value is set in `smartfeed.yaml` (or the file in `--config` or `SMARTFEED_CONFIG`), by its environment variable, or by a flag: " +
 		"`pools.max_candidates` is `SMARTFEED_POOLS_MAX_CANDIDATES` and `--pools.max_candidates`. A flag overrides the variable, and the variable overrides the file. " +
 		"`smartfeed config show --docs` prints all values in effect, and `smartfeed config check` reports mistakes with their lines.")
-	p.text("Durations have a unit: `90s`, `2m`, `24h`. Sizes are whole numbers of bytes. A list of strings is written as `[a, b]`, or as `a,b` in a " +
+	p.text("Durations have a unit: `90s`, `2m`, `24h`. Sizes have a unit, too, or are a number of bytes: `64KiB`, `16MiB`, `1GiB`. A list of strings is written as `[a, b]`, or as `a,b` in a " +
 		"variable or flag. Other lists and maps are written in YAML. The keys of a map are added to the existing ones. Paths of files are relative " +
 		"to the working directory, unless the description says otherwise.")
 	defaults := app.DefaultConfig()
@@ -95,23 +94,7 @@ func defaultOf(t *testing.T, k config.Key) string {
 		must.OK(t, err)
 		text = strings.TrimSpace(string(line))
 	}
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil && strings.Contains(k.Range, "iB") {
-		return code(text) + " (" + bytes(n) + ")"
-	}
 	return code(text)
-}
-
-// bytes formats a number of bytes with the largest unit that divides it.
-func bytes(n int64) string {
-	for _, unit := range []struct {
-		name  string
-		shift int
-	}{{"GiB", 30}, {"MiB", 20}, {"KiB", 10}} {
-		if n != 0 && n%(1<<unit.shift) == 0 {
-			return fmt.Sprint(n>>unit.shift, " ", unit.name)
-		}
-	}
-	return fmt.Sprint(n, " B")
 }
 
 // nested returns a YAML text below a path of keys.
@@ -181,7 +164,7 @@ func flags(set *pflag.FlagSet) (rows [][]string) {
 func featuresFile(_ *testing.T, p *page) {
 	p.text("A file of definitions has one key, `features`, with a list of at most %d definitions, in at most %s. "+
 		"`smartfeed features try FILE` checks and evaluates definitions. [How to define a feature](../how-to/features.md).",
-		feature.MaxDefinitions, bytes(feature.MaxFileBytes))
+		feature.MaxDefinitions, settings.Bytes(feature.MaxFileBytes))
 	p.text("## Keys of a definition")
 	var rows [][]string
 	for _, k := range feature.Keys() {

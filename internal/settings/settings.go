@@ -4,13 +4,13 @@
 //		Keep    int           `yaml:"keep" default:"50" range:"1..1000" help:"neighbors that a pin keeps"`
 //		Offer   int           `yaml:"offer" default:"10" range:"0..keep" help:"neighbors that an action delivers"`
 //		Expiry  time.Duration `yaml:"expiry" range:"0|1m.." help:"age at which a pin expires; 0: never"`
-//		MaxSize int64         `yaml:"max_size" default:"64MiB" range:"1MiB..4GiB" help:"size of a file"`
+//		MaxSize Bytes         `yaml:"max_size" default:"64MiB" range:"1MiB..4GiB" help:"size of a file"`
 //	}
 //
 // Each default, bound and help text is in a tag only. Defaults, Validate, `smartfeed config show --docs` and the
-// configuration reference read the tags. Durations have the form of time.ParseDuration. Integers may have the suffix KiB,
-// MiB, GiB or TiB. A bound may be the yaml name of another field of the struct. Either bound may be missing. A range that
-// starts with "0|" also accepts zero. A field without a default tag has the zero value.
+// configuration reference read the tags. Durations have the form of time.ParseDuration, and sizes that of Bytes. A bound may be
+// the yaml name of another field of the struct. Either bound may be missing. A range that starts with "0|" also accepts zero.
+// A field without a default tag has the zero value.
 //
 // This package imports no other package of the module, so every package may import it.
 package settings
@@ -18,7 +18,6 @@ package settings
 import (
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -156,6 +155,8 @@ func parse(text string, t reflect.Type) (reflect.Value, error) {
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
 		value, err = time.ParseDuration(text)
+	case t == reflect.TypeFor[Bytes]():
+		value, err = ParseBytes(text)
 	case t.Kind() == reflect.String:
 		value = text
 	case t.Kind() == reflect.Bool:
@@ -163,7 +164,7 @@ func parse(text string, t reflect.Type) (reflect.Value, error) {
 	case t.Kind() == reflect.Float64:
 		value, err = strconv.ParseFloat(text, 64)
 	case reflect.Zero(t).CanInt():
-		value, err = parseInt(text)
+		value, err = strconv.ParseInt(text, 10, 64)
 	default:
 		err = fmt.Errorf("%s has no text form", t)
 	}
@@ -171,21 +172,4 @@ func parse(text string, t reflect.Type) (reflect.Value, error) {
 		return reflect.Value{}, err
 	}
 	return reflect.ValueOf(value).Convert(t), nil
-}
-
-var units = map[string]int64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-
-// parseInt parses an integer with an optional unit of bytes.
-func parseInt(text string) (int64, error) {
-	factor := int64(1)
-	for unit, bytes := range units {
-		if number, ok := strings.CutSuffix(text, unit); ok {
-			text, factor = number, bytes
-		}
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err == nil && n > math.MaxInt64/factor {
-		err = strconv.ErrRange
-	}
-	return n * factor, err
 }

@@ -17,7 +17,7 @@ type example struct {
 	Band   float64       `yaml:"band" default:"0.2" range:"0..0.9"`
 	Every  time.Duration `yaml:"every" default:"90s" range:"1s..1h"`
 	Expiry time.Duration `yaml:"expiry" range:"0|1m.."`
-	Size   int64         `yaml:"size" default:"64MiB" range:"1KiB..1GiB"`
+	Size   Bytes         `yaml:"size" default:"64MiB" range:"1KiB..1GiB"`
 	Least  int32         `yaml:"least,omitempty" default:"2" range:"..3"`
 	Inner  struct {
 		Wait time.Duration `yaml:"wait" default:"3s"`
@@ -51,8 +51,8 @@ func TestValidate_ReportsEveryFieldOutOfRange(t *testing.T) {
 		"zero or more":        {func(e *example) { e.Expiry = time.Second }, "expiry: 1s: want at least 1m, or 0"},
 		"negative":            {func(e *example) { e.Expiry = -time.Hour }, "expiry: -1h: want at least 1m, or 0"},
 		"no low bound":        {func(e *example) { e.Least = 4 }, "least: 4: want at most 3"},
-		"bytes":               {func(e *example) { e.Size = 1 }, "size: 1: want 1024 to 1073741824"},
-		"several":             {func(e *example) { e.Keep, e.Offer, e.Size = 0, -1, 0 }, "keep: 0: want 1 to 1000\noffer: -1: want 0 to 0\nsize: 0: want 1024 to 1073741824"},
+		"bytes":               {func(e *example) { e.Size = 1 }, "size: 1: want 1KiB to 1GiB"},
+		"several":             {func(e *example) { e.Keep, e.Offer, e.Size = 0, -1, 0 }, "keep: 0: want 1 to 1000\noffer: -1: want 0 to 0\nsize: 0: want 1KiB to 1GiB"},
 	}
 	for name, tt := range tests {
 		e := Defaults[example]()
@@ -77,7 +77,7 @@ func TestTags_PanicIfMalformed(t *testing.T) {
 		},
 		"overflow": func() {
 			Defaults[struct {
-				N int64 `default:"9223372036854775807GiB"`
+				N Bytes `default:"9223372036854775807GiB"`
 			}]()
 		},
 		"kind": func() {

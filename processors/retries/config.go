@@ -17,10 +17,10 @@ type Config struct {
 	KindRate  float64 `yaml:"kind_rate" default:"10" range:"0..10000" help:"retries per second of each kind; 0: no retries, the dead letters wait"`
 	TopicRate float64 `yaml:"topic_rate" default:"50" range:"0.001..10000" help:"retries per second of each topic"`
 
-	MaxWaiting      int `yaml:"max_waiting" default:"10000" range:"1..1000000" help:"maximum number of waiting dead letters per topic; further ones are parked"`
-	MaxWaitingBytes int `yaml:"max_waiting_bytes" default:"64MiB" range:"1MiB..1GiB" help:"maximum size of their keys and values per topic; further ones are parked"`
-	MaxDone         int `yaml:"max_done" default:"1000" range:"0..100000" help:"number of done dead letters stored per topic"`
-	MaxParked       int `yaml:"max_parked" default:"10000" range:"1..1000000" help:"number of parked dead letters stored per topic"`
+	MaxWaiting      int            `yaml:"max_waiting" default:"10000" range:"1..1000000" help:"maximum number of waiting dead letters per topic; further ones are parked"`
+	MaxWaitingBytes settings.Bytes `yaml:"max_waiting_bytes" default:"64MiB" range:"1MiB..1GiB" help:"maximum size of their keys and values per topic; further ones are parked"`
+	MaxDone         int            `yaml:"max_done" default:"1000" range:"0..100000" help:"number of done dead letters stored per topic"`
+	MaxParked       int            `yaml:"max_parked" default:"10000" range:"1..1000000" help:"number of parked dead letters stored per topic"`
 }
 
 // DefaultConfig returns the defaults of the tags. With them, the eighth retry of a dead letter follows 96 minutes after the

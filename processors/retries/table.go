@@ -198,7 +198,7 @@ func (t table) parkReason(l *schemas.DeadLetter, all kinds, ordered bool) string
 	switch {
 	case int(l.Attempts) >= t.cfg.MaxAttempts && !ordered:
 		return parkedAttempts
-	case all.count(schemas.RetryWaiting) >= t.cfg.MaxWaiting, all.bytes()+len(l.Key)+len(l.Value) > t.cfg.MaxWaitingBytes:
+	case all.count(schemas.RetryWaiting) >= t.cfg.MaxWaiting, all.bytes()+len(l.Key)+len(l.Value) > int(t.cfg.MaxWaitingBytes):
 		return parkedCapacity
 	}
 	return ""

@@ -18,25 +18,25 @@ type Config struct {
 	Standby bool   `yaml:"standby" help:"keep hot copies of partitions that other processes own"`
 
 	// After an idle period, the first two commits start immediately.
-	CommitInterval         time.Duration `yaml:"commit_interval" default:"10ms" range:"0s..1s" help:"average time between the starts of two commits of a partition"`
-	MaxCommitInterval      time.Duration `yaml:"max_commit_interval" default:"50ms" range:"commit_interval..10s" help:"maximum such time, when the process commits more often than commit_rate"`
-	DeferredCommitInterval time.Duration `yaml:"deferred_commit_interval" default:"100ms" range:"0s..10s" help:"maximum time that effects without a latency target wait for a commit: counts of impressions, interests, related pins, weights of edges"`
-	CommitRate             int           `yaml:"commit_rate" default:"500" range:"1.." help:"commits per second of the process above which the commit interval grows"`
-	MaxBatchBytes          int           `yaml:"max_batch_bytes" default:"1MiB" range:"64KiB..8MiB" help:"size at which a batch accepts no more records; a single record may exceed it"`
-	MaxBatchRecords        int           `yaml:"max_batch_records" default:"5000" range:"1..1000000" help:"number of input records at which a batch accepts no more"`
+	CommitInterval         time.Duration  `yaml:"commit_interval" default:"10ms" range:"0s..1s" help:"average time between the starts of two commits of a partition"`
+	MaxCommitInterval      time.Duration  `yaml:"max_commit_interval" default:"50ms" range:"commit_interval..10s" help:"maximum such time, when the process commits more often than commit_rate"`
+	DeferredCommitInterval time.Duration  `yaml:"deferred_commit_interval" default:"100ms" range:"0s..10s" help:"maximum time that effects without a latency target wait for a commit: counts of impressions, interests, related pins, weights of edges"`
+	CommitRate             int            `yaml:"commit_rate" default:"500" range:"1.." help:"commits per second of the process above which the commit interval grows"`
+	MaxBatchBytes          settings.Bytes `yaml:"max_batch_bytes" default:"1MiB" range:"64KiB..8MiB" help:"size at which a batch accepts no more records; a single record may exceed it"`
+	MaxBatchRecords        int            `yaml:"max_batch_records" default:"5000" range:"1..1000000" help:"number of input records at which a batch accepts no more"`
 
 	// An input record that exceeds these limits is a bad record.
-	MaxRecordWrites     int `yaml:"max_record_writes" default:"100000" range:"1000..1048576" help:"maximum number of rows and records that one input record may write"`
-	MaxRecordWriteBytes int `yaml:"max_record_write_bytes" default:"16MiB" range:"1MiB..64MiB" help:"maximum number of bytes that one input record may write"`
+	MaxRecordWrites     int            `yaml:"max_record_writes" default:"100000" range:"1000..1048576" help:"maximum number of rows and records that one input record may write"`
+	MaxRecordWriteBytes settings.Bytes `yaml:"max_record_write_bytes" default:"16MiB" range:"1MiB..64MiB" help:"maximum number of bytes that one input record may write"`
 	// The topics accept at most 1 MiB, schemas.MaxRecordBytes.
-	MaxValueBytes  int `yaml:"max_value_bytes" default:"1MiB" range:"512KiB..1MiB" help:"maximum size of a row, and of an emitted record"`
-	MaxBatchTimers int `yaml:"max_batch_timers" default:"256" range:"1..100000" help:"maximum number of timers that fire in one transaction"`
+	MaxValueBytes  settings.Bytes `yaml:"max_value_bytes" default:"1MiB" range:"512KiB..1MiB" help:"maximum size of a row, and of an emitted record"`
+	MaxBatchTimers int            `yaml:"max_batch_timers" default:"256" range:"1..100000" help:"maximum number of timers that fire in one transaction"`
 
-	BlockCacheBytes int64 `yaml:"block_cache_bytes" default:"128MiB" range:"8MiB..1TiB" help:"size of the block cache that all stores of the process share"`
+	BlockCacheBytes settings.Bytes `yaml:"block_cache_bytes" default:"128MiB" range:"8MiB..1TiB" help:"size of the block cache that all stores of the process share"`
 	// Doubling MemTableBytes reduces the cost of compaction by a fifth or more.
-	MemTableBytes    int64 `yaml:"memtable_bytes" default:"384MiB" range:"8MiB..1TiB" help:"size of the memtables of all stores of the process"`
-	RowCacheBytes    int64 `yaml:"row_cache_bytes" default:"64MiB" range:"0..1TiB" help:"size of the cache of recently read rows of all stores of the process; 0: no cache"`
-	MinFreeDiskBytes int64 `yaml:"min_free_disk_bytes" default:"256MiB" range:"0..1TiB" help:"minimum free space in dir; with less, partitions stop instead of committing"`
+	MemTableBytes    settings.Bytes `yaml:"memtable_bytes" default:"384MiB" range:"8MiB..1TiB" help:"size of the memtables of all stores of the process"`
+	RowCacheBytes    settings.Bytes `yaml:"row_cache_bytes" default:"64MiB" range:"0..1TiB" help:"size of the cache of recently read rows of all stores of the process; 0: no cache"`
+	MinFreeDiskBytes settings.Bytes `yaml:"min_free_disk_bytes" default:"256MiB" range:"0..1TiB" help:"minimum free space in dir; with less, partitions stop instead of committing"`
 
 	SessionTimeout  time.Duration `yaml:"session_timeout" default:"6s" range:"1s..5m" help:"time after which the partitions of a failed member are reassigned"`
 	HandoverTimeout time.Duration `yaml:"handover_timeout" default:"3s" range:"100ms..30s" help:"timeout of the last commit of a partition before another process owns it"`

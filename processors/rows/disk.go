@@ -32,8 +32,8 @@ func (r *Runner) checkDisk() error {
 	if err != nil {
 		return &DiskError{r.cfg.Dir, err}
 	}
-	if free < r.cfg.MinFreeDiskBytes {
-		return &DiskError{r.cfg.Dir, fmt.Errorf("%w: %d bytes are free, less than min_free_disk_bytes %d: free disk space", ErrLowDisk, free, r.cfg.MinFreeDiskBytes)}
+	if free < int64(r.cfg.MinFreeDiskBytes) {
+		return &DiskError{r.cfg.Dir, fmt.Errorf("%w: %d bytes are free, less than min_free_disk_bytes %s: free disk space", ErrLowDisk, free, r.cfg.MinFreeDiskBytes)}
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (o Owner) write(row, value []byte, deleted bool) error {
 	if len(o.name)+len(row) > maxNameBytes {
 		return tx.bad("row name of %d bytes with its owner, more than %d", len(o.name)+len(row), maxNameBytes)
 	}
-	if len(value) > cfg.MaxValueBytes {
+	if len(value) > int(cfg.MaxValueBytes) {
 		return tx.bad("row of %d bytes, more than %d", len(value), cfg.MaxValueBytes)
 	}
 	if err := tx.checkRoom(len(o.name) + 1 + len(row) + len(value)); err != nil {

@@ -107,7 +107,7 @@ func (p *partition) waitForCapacity() bool {
 
 func (p *partition) isFull() bool {
 	b, cfg := p.state.pending, &p.run.r.cfg
-	return b.bytes() >= cfg.MaxBatchBytes || b.messages >= cfg.MaxBatchRecords
+	return b.bytes() >= int(cfg.MaxBatchBytes) || b.messages >= cfg.MaxBatchRecords
 }
 
 // fail stops the partition: it accepts no more records, commits the pending batch, and makes Run return err. If the

@@ -309,7 +309,7 @@ func TestNew_ReportsEveryProblem(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{"dir: is empty", "max_batch_bytes: 1: want 65536 to 8388608", "name: empty", `input "a"`, `loop "l"`, `output ""`} {
+	for _, want := range []string{"dir: is empty", "max_batch_bytes: 1: want 64KiB to 8MiB", "name: empty", `input "a"`, `loop "l"`, `output ""`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error %q does not contain %q", err, want)
 		}

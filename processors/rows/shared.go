@@ -28,9 +28,9 @@ func NewShared(cfg Config) (*Shared, error) {
 		return nil, fmt.Errorf("rows: %w", err)
 	}
 	return &Shared{
-		cache:       pebble.NewCache(cfg.BlockCacheBytes + cfg.MemTableBytes), // Pebble reserves memtables from the cache
-		memTables:   cfg.MemTableBytes,
-		recent:      cfg.RowCacheBytes,
+		cache:       pebble.NewCache(int64(cfg.BlockCacheBytes + cfg.MemTableBytes)), // Pebble reserves memtables from the cache
+		memTables:   int64(cfg.MemTableBytes),
+		recent:      int64(cfg.RowCacheBytes),
 		commitGap:   newGapController(cfg.CommitInterval, cfg.MaxCommitInterval, cfg.CommitRate),
 		compactions: newCompactions(),
 		recoveries:  recoveries{now: time.Now, open: map[*store]int64{}},

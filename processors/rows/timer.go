@@ -121,7 +121,7 @@ func (p *partition) tick(now time.Time) error {
 		return err
 	}
 	for i, t := range due {
-		if i > 0 && b.bytes() >= p.run.r.cfg.MaxBatchBytes {
+		if i > 0 && b.bytes() >= int(p.run.r.cfg.MaxBatchBytes) {
 			more = true
 			break
 		}

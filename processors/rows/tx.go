@@ -186,9 +186,9 @@ func (tx *Tx) emit(topic string, partition int32, key string, value []byte) (*em
 		return nil, tx.fail(fmt.Errorf("emit to %s: not among the outputs of group %s", topic, tx.s.topo.name))
 	case partition < 0 || partition >= tx.s.topo.partitions:
 		return nil, tx.fail(fmt.Errorf("emit to %s: partition %d of %d", topic, partition, tx.s.topo.partitions))
-	case len(value) > tx.s.cfg.MaxValueBytes:
+	case len(value) > int(tx.s.cfg.MaxValueBytes):
 		return nil, tx.bad("emit to %s: %d bytes, more than %d", topic, len(value), tx.s.cfg.MaxValueBytes)
-	case len(key)+len(value) > tx.s.cfg.MaxValueBytes+maxNameBytes: // a retry may have a long key
+	case len(key)+len(value) > int(tx.s.cfg.MaxValueBytes)+maxNameBytes: // a retry may have a long key
 		return nil, tx.bad("emit to %s: key and value of %d bytes, more than %d", topic, len(key)+len(value), tx.s.cfg.MaxValueBytes+maxNameBytes)
 	}
 	if err := tx.checkRoom(len(key) + len(value)); err != nil {
@@ -225,7 +225,7 @@ func (tx *Tx) Room() (rows, bytes int) {
 		return 0, 0
 	}
 	b, cfg := tx.s.pending, tx.s.cfg
-	return cfg.MaxRecordWrites - (len(b.writes) - tx.start.writes) - (len(b.emits) - tx.start.emits), cfg.MaxRecordWriteBytes - (len(b.data) - tx.start.data)
+	return cfg.MaxRecordWrites - (len(b.writes) - tx.start.writes) - (len(b.emits) - tx.start.emits), int(cfg.MaxRecordWriteBytes) - (len(b.data) - tx.start.data)
 }
 
 // HasRoom reports whether a callback with an unbounded number of rows may write more. It leaves 100 rows and 64 KiB for the

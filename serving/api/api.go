@@ -229,7 +229,7 @@ func (s *Server) server(stopping <-chan struct{}) *http.Server {
 		ReadTimeout:       s.cfg.ReadTimeout,
 		WriteTimeout:      s.cfg.WriteTimeout,
 		IdleTimeout:       s.cfg.IdleTimeout,
-		MaxHeaderBytes:    s.cfg.MaxHeaderBytes,
+		MaxHeaderBytes:    int(s.cfg.MaxHeaderBytes),
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // broken connections need no attention
 		BaseContext: func(net.Listener) context.Context {
 			return context.WithValue(context.Background(), stoppingKey{}, stopping)

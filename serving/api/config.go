@@ -22,13 +22,13 @@ type Config struct {
 	TLS          TLSConfig    `yaml:"tls"`
 	Limits       limit.Config `yaml:"limits"`
 
-	MaxHeaderBytes   int   `yaml:"max_header_bytes" default:"16KiB" range:"1KiB..1MiB" help:"maximum size of the request line and the header"`
-	MaxEventsBytes   int64 `yaml:"max_events_bytes" default:"8MiB" range:"64KiB..64MiB" help:"maximum size of the body of POST /v1/events"`
-	MaxEvents        int   `yaml:"max_events" default:"20000" range:"1..1000000" help:"maximum number of lines of that body"`
-	MaxInflightBytes int64 `yaml:"max_inflight_bytes" default:"64MiB" range:"max_events_bytes..4GiB" help:"maximum size of all bodies of POST /v1/events in flight, and separately of all other requests; further bodies get 503"`
+	MaxHeaderBytes   settings.Bytes `yaml:"max_header_bytes" default:"16KiB" range:"1KiB..1MiB" help:"maximum size of the request line and the header"`
+	MaxEventsBytes   settings.Bytes `yaml:"max_events_bytes" default:"8MiB" range:"64KiB..64MiB" help:"maximum size of the body of POST /v1/events"`
+	MaxEvents        int            `yaml:"max_events" default:"20000" range:"1..1000000" help:"maximum number of lines of that body"`
+	MaxInflightBytes settings.Bytes `yaml:"max_inflight_bytes" default:"64MiB" range:"max_events_bytes..4GiB" help:"maximum size of all bodies of POST /v1/events in flight, and separately of all other requests; further bodies get 503"`
 	// One body of the maximum size is always possible.
-	MaxCallerBytes   int64 `yaml:"max_caller_bytes" default:"16MiB" range:"64KiB..4GiB" help:"maximum part of these bytes for one caller; further bodies get 429"`
-	MaxFeaturesBytes int64 `yaml:"max_features_bytes" default:"1MiB" range:"1KiB..16MiB" help:"maximum size of the body of POST /v1/features"`
+	MaxCallerBytes   settings.Bytes `yaml:"max_caller_bytes" default:"16MiB" range:"64KiB..4GiB" help:"maximum part of these bytes for one caller; further bodies get 429"`
+	MaxFeaturesBytes settings.Bytes `yaml:"max_features_bytes" default:"1MiB" range:"1KiB..16MiB" help:"maximum size of the body of POST /v1/features"`
 
 	HeaderTimeout  time.Duration `yaml:"header_timeout" default:"5s" range:"100ms..5m" help:"timeout for reading a header"`
 	ReadTimeout    time.Duration `yaml:"read_timeout" default:"30s" range:"100ms..5m" help:"timeout for reading a whole request"`
@@ -74,6 +74,6 @@ func (c Config) Validate() error {
 func perCaller(most int) *limit.Budget { return limit.NewBudget(math.MaxInt64, int64(most)) }
 
 // budget returns the budget for bodies that have at most largest bytes each.
-func (c Config) budget(largest int64) *limit.Budget {
-	return limit.NewBudget(max(c.MaxInflightBytes, largest), max(c.MaxCallerBytes, largest))
+func (c Config) budget(largest settings.Bytes) *limit.Budget {
+	return limit.NewBudget(int64(max(c.MaxInflightBytes, largest)), int64(max(c.MaxCallerBytes, largest)))
 }

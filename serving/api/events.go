@@ -28,7 +28,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	if err := errors.Join(parametersOf(r).err(), checkContent(r, "application/x-ndjson")); err != nil {
 		return err
 	}
-	body, err := s.receive(w, r, s.cfg.MaxEventsBytes, linesBuffer, s.lines)
+	body, err := s.receive(w, r, int64(s.cfg.MaxEventsBytes), linesBuffer, s.lines)
 	if err != nil {
 		return err
 	}

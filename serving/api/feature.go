@@ -48,7 +48,7 @@ func postJSON[Q, A any](s *Server, compute func(context.Context, Q) (A, error)) 
 		if err := errors.Join(parametersOf(r).err(), checkContent(r, "application/json")); err != nil {
 			return err
 		}
-		body, err := s.receive(w, r, s.cfg.MaxFeaturesBytes, leastObject, s.objects)
+		body, err := s.receive(w, r, int64(s.cfg.MaxFeaturesBytes), leastObject, s.objects)
 		if err != nil {
 			return err
 		}

@@ -40,9 +40,9 @@ func TestValidateBounds(t *testing.T) {
 		want   string // "": valid
 	}{
 		"least header":        {func(c *Config) { c.MaxHeaderBytes = 1 << 10 }, ""},
-		"bodies below events": {func(c *Config) { c.MaxInflightBytes = 1 }, "max_inflight_bytes: 1: want 8388608 to 4294967296"},
-		"header too large":    {func(c *Config) { c.MaxHeaderBytes = 1<<20 + 1 }, "max_header_bytes: 1048577: want 1024 to 1048576"},
-		"bodies below one":    {func(c *Config) { c.MaxInflightBytes = c.MaxEventsBytes - 1 }, "max_inflight_bytes: 8388607: want 8388608"},
+		"bodies below events": {func(c *Config) { c.MaxInflightBytes = 1 }, "max_inflight_bytes: 1: want 8MiB to 4GiB"},
+		"header too large":    {func(c *Config) { c.MaxHeaderBytes = 1<<20 + 1 }, "max_header_bytes: 1048577: want 1KiB to 1MiB"},
+		"bodies below one":    {func(c *Config) { c.MaxInflightBytes = c.MaxEventsBytes - 1 }, "max_inflight_bytes: 8388607: want 8MiB"},
 		"bodies of one":       {func(c *Config) { c.MaxInflightBytes = c.MaxEventsBytes }, ""},
 		"caller below one":    {func(c *Config) { c.MaxCallerBytes = 64 << 10 }, ""},
 		"no time to answer":   {func(c *Config) { c.WriteTimeout = 44 * time.Second }, "write_timeout: 44s: want at least"},

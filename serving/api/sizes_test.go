@@ -40,7 +40,7 @@ func TestLimits_OversizedRequests(t *testing.T) {
 		limit    = 100 << 20   // bytes of all allocations: well above those for a body of the maximum size
 	)
 	cfg := DefaultConfig()
-	body, object, header := 1000*cfg.MaxEventsBytes, 1000*cfg.MaxFeaturesBytes, 1000*int64(cfg.MaxHeaderBytes)
+	body, object, header := 1000*int64(cfg.MaxEventsBytes), 1000*int64(cfg.MaxFeaturesBytes), 1000*int64(cfg.MaxHeaderBytes)
 	length := func(n int64) string { return "Content-Length: " + strconv.FormatInt(n, 10) + "\r\n\r\n" }
 	pad := func(text string) string { return chunk + strings.Repeat(text, 64<<10/len(text)) + "\r\n" }
 	lines := strings.Repeat(save+"\n", 64<<10/(len(save)+1))
@@ -111,7 +111,7 @@ func TestLimits_OversizedRequests(t *testing.T) {
 
 // A header of almost the maximum size is answered, regardless of its number of parts, with bounded memory.
 func TestLimits_HeaderOfManyParts(t *testing.T) {
-	room := DefaultConfig().MaxHeaderBytes - 2000
+	room := int(DefaultConfig().MaxHeaderBytes) - 2000
 	s := listen(t, &fakes{}, nil)
 	for name, c := range map[string]struct {
 		path   string

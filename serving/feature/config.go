@@ -16,8 +16,8 @@ type Config struct {
 	BreakerOpenTime    time.Duration `yaml:"breaker_open_time" default:"1s" range:"10ms..10m" help:"time that the circuit breaker stays open before an answer probes the store"`
 	ReloadInterval     time.Duration `yaml:"reload_interval" default:"2s" range:"100ms..1h" help:"interval at which the definitions file is checked for changes"`
 	// Reads never return expired actions.
-	SweepInterval   time.Duration `yaml:"sweep_interval" default:"1h" range:"1s..96h" help:"interval at which expired days are deleted"`
-	BlockCacheBytes int64         `yaml:"block_cache_bytes" default:"64MiB" range:"1MiB..64GiB" help:"size of the embedded store's block cache"`
+	SweepInterval   time.Duration  `yaml:"sweep_interval" default:"1h" range:"1s..96h" help:"interval at which expired days are deleted"`
+	BlockCacheBytes settings.Bytes `yaml:"block_cache_bytes" default:"64MiB" range:"1MiB..64GiB" help:"size of the embedded store's block cache"`
 }
 
 // DefaultConfig returns the defaults.

@@ -67,7 +67,7 @@ const remedy = "stop the process and delete the directory: the store is filled a
 // OpenEmbedded opens the store in dir and creates it if necessary. It returns an error if another process has it open, or
 // if a release with other rows wrote it. The caller must call Close.
 func OpenEmbedded(dir string, cfg Config, log *slog.Logger, now func() time.Time) (*EmbeddedStore, error) {
-	cache := pebble.NewCache(cfg.BlockCacheBytes)
+	cache := pebble.NewCache(int64(cfg.BlockCacheBytes))
 	defer cache.Unref() // the database holds its own reference
 	db, err := stored.Open(dir, stored.Format{Version: rowVersion, Remedy: remedy}, options(cache, log))
 	if err != nil {

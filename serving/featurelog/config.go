@@ -14,9 +14,9 @@ type Config struct {
 	// The first rule for an entity's kind applies.
 	Rules []Rule `yaml:"rules" help:"rules that select the logged entities, at most 100; none: nothing is logged"`
 
-	Dir          string        `yaml:"dir" default:"feature-log" help:"directory of the files, relative to the state directory unless absolute"`
-	MaxFileBytes int64         `yaml:"max_file_bytes" default:"128MiB" range:"64KiB..4GiB" help:"size at which a file is closed"`
-	MaxFileAge   time.Duration `yaml:"max_file_age" default:"15m" range:"1s..24h" help:"age at which a file is closed"`
+	Dir          string         `yaml:"dir" default:"feature-log" help:"directory of the files, relative to the state directory unless absolute"`
+	MaxFileBytes settings.Bytes `yaml:"max_file_bytes" default:"128MiB" range:"64KiB..4GiB" help:"size at which a file is closed"`
+	MaxFileAge   time.Duration  `yaml:"max_file_age" default:"15m" range:"1s..24h" help:"age at which a file is closed"`
 }
 
 // Rule samples entities of one kind.

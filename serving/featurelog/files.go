@@ -159,7 +159,7 @@ func (f *Files) handle(ctx context.Context, records []*kgo.Record) error {
 			return err
 		}
 	}
-	return f.closeWhere(func(file *file) bool { return file.size >= f.cfg.MaxFileBytes })
+	return f.closeWhere(func(file *file) bool { return file.size >= int64(f.cfg.MaxFileBytes) })
 }
 
 func (f *Files) take(ctx context.Context, r *kgo.Record) error {

@@ -53,9 +53,9 @@ const remedy = `stop the process, delete the directory, and run "smartfeed feed-
 // Config configures a Store. See DefaultConfig.
 type Config struct {
 	// A feed is trimmed each time it has grown by a tenth of MaxItems, so it holds up to a tenth more.
-	MaxItems        int   `yaml:"max_items" default:"2000" range:"10.." help:"maximum number of items of a materialized feed"`
-	BlockCacheBytes int64 `yaml:"block_cache_bytes" default:"64MiB" range:"1MiB.." help:"size of the block cache"`
-	MemtableBytes   int64 `yaml:"memtable_bytes" default:"16MiB" range:"1MiB..1GiB" help:"size of a memtable; up to four are in memory"`
+	MaxItems        int            `yaml:"max_items" default:"2000" range:"10.." help:"maximum number of items of a materialized feed"`
+	BlockCacheBytes settings.Bytes `yaml:"block_cache_bytes" default:"64MiB" range:"1MiB.." help:"size of the block cache"`
+	MemtableBytes   settings.Bytes `yaml:"memtable_bytes" default:"16MiB" range:"1MiB..1GiB" help:"size of a memtable; up to four are in memory"`
 }
 
 // DefaultConfig returns the default configuration.
@@ -79,7 +79,7 @@ func Open(dir string, cfg Config, log *slog.Logger) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("feed store: %w", err)
 	}
-	cache := pebble.NewCache(cfg.BlockCacheBytes)
+	cache := pebble.NewCache(int64(cfg.BlockCacheBytes))
 	defer cache.Unref() // the database holds its own reference
 	db, err := stored.Open(dir, stored.Format{Version: format, Remedy: remedy}, options(cfg, cache, log))
 	if err != nil {

@@ -60,7 +60,7 @@ func NewClient(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pinot.client: %w", err)
 	}
-	c := &Client{brokers: brokers{now: time.Now}, maxBytes: cfg.MaxResponseBytes, transport: transport, http: over}
+	c := &Client{brokers: brokers{now: time.Now}, maxBytes: int64(cfg.MaxResponseBytes), transport: transport, http: over}
 	for _, b := range cfg.Brokers {
 		url, _ := address(b) // checked by Validate
 		c.brokers.all = append(c.brokers.all, &endpoint{url: url})
