@@ -256,3 +256,21 @@ func number(v any) string {
 	}
 	return fmt.Sprint(v)
 }
+
+// The console draws the writers and readers of topics as boxes, and the topics between them as lines. Concepts explains them.
+func TestConcepts_ExplainsPipelinePicture(t *testing.T) {
+	page, err := os.ReadFile("../../docs/concepts.md")
+	must.OK(t, err)
+	_, section, _ := strings.Cut(string(page), "## The pipeline picture of the console\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, topic := range topics.Catalogue(topics.Profile{}) {
+		if len(topic.Readers) == 0 || topic.Record == "" {
+			continue
+		}
+		for _, name := range slices.Concat([]string{topic.Name}, topic.Writers, topic.Readers) {
+			if !strings.Contains(section, code(name)) {
+				t.Errorf("the section about the pipeline picture does not explain %s", name)
+			}
+		}
+	}
+}
