@@ -104,19 +104,28 @@ func TestArchitecture_ListsInternalPackages(t *testing.T) {
 
 // Programs can embed every package except internal/cli without a dependency on cobra.
 func TestImports_OnlyCLIImportsCobra(t *testing.T) {
+	checkOnlyImporter(t, "github.com/spf13/cobra", "internal/cli")
+}
+
+// The client's gaps are closed in one package.
+func TestImports_OnlyPinotImportsPinotClient(t *testing.T) {
+	checkOnlyImporter(t, "github.com/startreedata/pinot-client-go/pinot", "serving/feature/pinot")
+}
+
+func checkOnlyImporter(t *testing.T, imported, importer string) {
+	t.Helper()
 	atRoot(t)
-	const cobra, cli = "github.com/spf13/cobra", "internal/cli"
 	found := false
 	for path, imports := range importsOf(t) {
-		if !slices.Contains(imports, cobra) {
+		if !slices.Contains(imports, imported) {
 			continue
 		}
-		if found = found || path == cli; path != cli {
-			t.Errorf("%s imports %s: only %s may import it", path, cobra, cli)
+		if found = found || path == importer; path != importer {
+			t.Errorf("%s imports %s: only %s may import it", path, imported, importer)
 		}
 	}
 	if !found {
-		t.Errorf("%s does not import %s: this test checks nothing", cli, cobra)
+		t.Errorf("%s does not import %s: this test checks nothing", importer, imported)
 	}
 }
 

@@ -44,14 +44,24 @@ var errAbsent = errors.New("not found")
 
 // call sends a request and returns the body of a 200.
 func (a *Admin) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	status, text, err := exchange(ctx, a.http, method, a.url+path, body, maxAdminBytes)
+	req, err := http.NewRequestWithContext(ctx, method, a.url+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := a.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	text, err := readBounded(res.Body, maxAdminBytes)
 	switch {
 	case err != nil:
 		return nil, err
-	case status == http.StatusNotFound:
+	case res.StatusCode == http.StatusNotFound:
 		return nil, errAbsent
-	case status != http.StatusOK:
-		return nil, fmt.Errorf("%s %s: %d %s: %.500s", method, path, status, http.StatusText(status), text)
+	case res.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("%s %s: %d %s: %.500s", method, path, res.StatusCode, http.StatusText(res.StatusCode), text)
 	}
 	return text, nil
 }

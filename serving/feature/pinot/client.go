@@ -2,15 +2,19 @@ package pinot
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	startree "github.com/startreedata/pinot-client-go/pinot"
 
 	"github.com/smartfeed/smartfeed/internal/jsonbound"
 )
@@ -29,7 +33,7 @@ type QueryError struct {
 // Error returns the code as text.
 func (e *QueryError) Error() string { return fmt.Sprintf("exception %d", e.Code) }
 
-// Client queries brokers over their HTTP interface, in turn. It is safe for concurrent use.
+// Client queries brokers over HTTP, in turn. It is safe for concurrent use.
 //
 // A query is sent to a second broker if the first one cannot be reached, fails, or has not answered after half of the
 // query's time. The first request is not canceled, because a query may be slow on every broker; the first answer wins.
@@ -37,9 +41,12 @@ func (e *QueryError) Error() string { return fmt.Sprintf("exception %d", e.Code)
 // tries it. If a broker is silent, its queries are not sent to avoided brokers. Thus not every query is sent twice when all
 // brokers are overloaded.
 //
-// There is another Go client, startreedata/pinot-client-go. It sends the same request, but takes no context, does not
-// limit the length of answers, returns exceptions as answers, and logs the SQL of a failed query, including ids, to a
-// global logger. Its later releases add dependencies on gRPC, Arrow and an ORM.
+// Requests go through startreedata/pinot-client-go, which encodes queries and decodes answers. Client adds what it lacks:
+//
+//   - It takes no context, and reads answers of any length. Each request has a separate connection of that client, a small
+//     struct, whose http.RoundTripper is a boundedTransport.
+//   - It returns answers with exceptions, and those without some servers, as success; see judge.
+//   - Its errors contain the SQL; see withoutSQL.
 type Client struct {
 	brokers   brokers
 	maxBytes  int64
@@ -71,9 +78,9 @@ func NewClient(cfg Config) (*Client, error) {
 // Close closes idle connections.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// answer is the decoded result of a query.
+// answer is the result of a query.
 type answer struct {
-	rows     [][]any
+	rows     [][]any   // a number is a json.Number, because a float64 would change long integers
 	fresh    time.Time // arrival of the newest action in the queried partitions, of the least fresh one; zero: unknown
 	capped   bool      // Pinot reached its limit of groups
 	complete int       // with ErrTooLarge: complete rows within Config.MaxResponseBytes; -1: there is no table
@@ -81,33 +88,11 @@ type answer struct {
 
 // query runs a query. width is the expected number of columns.
 func (c *Client) query(ctx context.Context, sql string, width int) (answer, error) {
-	body, err := c.post(ctx, sql)
-	if errors.Is(err, ErrTooLarge) {
-		return answer{complete: completeRows(body)}, fmt.Errorf("query pinot: %w", err)
-	}
+	a, err := c.anyReply(ctx, sql).answer(width)
 	if err != nil {
-		return answer{}, fmt.Errorf("query pinot: %w", err)
+		err = fmt.Errorf("query pinot: %w", err)
 	}
-	a, err := read(body, width)
-	if err != nil {
-		return answer{}, fmt.Errorf("query pinot: %w", err)
-	}
-	return a, nil
-}
-
-// valueBytes is the minimum average size of a value in an answer. An answer of n bytes may therefore have n/8 values. A
-// row has a time and ids, which are longer.
-const valueBytes = 8
-
-// read decodes the body of a 200.
-func read(body []byte, width int) (answer, error) {
-	var res response
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.UseNumber() // a float64 would change long integers
-	if err := dec.Decode(&res); err != nil {
-		return answer{}, fmt.Errorf("read answer: %w", err)
-	}
-	return judge(res, width)
+	return a, err
 }
 
 // completeRows counts the complete rows at the start of a truncated answer. It returns -1 if the rows do not start there.
@@ -139,17 +124,20 @@ func completeRows(beginning []byte) int {
 	return complete
 }
 
-// post sends a query and returns the body of a 200, or its start with ErrTooLarge.
-func (c *Client) post(ctx context.Context, sql string) ([]byte, error) {
-	r := c.anyReply(ctx, sql)
-	return r.body, r.err
-}
-
 // reply is the outcome of querying one broker.
 type reply struct {
-	body  []byte // of a 200; with ErrTooLarge its start
-	err   error
-	retry bool // another broker may answer
+	response *startree.BrokerResponse
+	body     []byte // with ErrTooLarge its start
+	err      error
+	retry    bool // another broker may answer
+}
+
+// answer returns the answer if the reply has one that is complete.
+func (r reply) answer(width int) (answer, error) {
+	if r.err != nil {
+		return answer{complete: completeRows(r.body)}, r.err
+	}
+	return judge(r.response, width)
 }
 
 // anyReply queries a broker, and another one if it does not answer; see Client.
@@ -203,61 +191,76 @@ func half(ctx context.Context) time.Duration {
 
 // send sends a query to one broker.
 func (c *Client) send(ctx context.Context, b *endpoint, sql string) reply {
-	query := map[string]string{"sql": sql}
+	bounded := &boundedTransport{ctx: ctx, next: c.http.Transport, most: c.maxBytes}
+	over := *c.http
+	over.Transport = bounded
 	if deadline, ok := ctx.Deadline(); ok {
-		query["queryOptions"] = fmt.Sprintf("timeoutMs=%d", max(time.Until(deadline).Milliseconds(), 1)) // otherwise it continues without a caller
+		over.Timeout = max(time.Until(deadline), time.Millisecond) // sent to the broker, which otherwise continues without a caller
 	}
-	text, err := json.Marshal(query)
+	connection, err := startree.NewFromBrokerListAndClient([]string{b.url}, &over)
 	if err != nil {
 		return reply{err: err}
 	}
-	status, body, err := exchange(ctx, c.http, http.MethodPost, b.url+"/query/sql", text, c.maxBytes)
-	r := reply{body: body, err: err}
-	if status != 0 && status != http.StatusOK {
-		r.err = fmt.Errorf("status %d %s", status, http.StatusText(status)) // without the body, which may contain the SQL
-	}
+	response, err := connection.ExecuteSQL(TableName, sql)
+	r := reply{response: response, body: bounded.body, err: withoutSQL(err, sql)}
 	if ctx.Err() == nil { // a canceled query does not count against the broker
-		r.retry = status >= http.StatusInternalServerError || err != nil && !errors.Is(err, ErrTooLarge)
+		_, unanswered := errors.AsType[*url.Error](err)
+		r.retry = bounded.status >= http.StatusInternalServerError || unanswered && !errors.Is(err, ErrTooLarge)
 		c.brokers.record(b, r.retry)
 	}
 	return r
 }
 
-// exchange sends JSON and returns the response. If the body is longer than most bytes, it returns the start and
-// ErrTooLarge.
-func exchange(ctx context.Context, over *http.Client, method, url string, text []byte, most int64) (status int, body []byte, err error) {
-	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(text))
-	if err != nil {
-		return 0, nil, err
+// withoutSQL returns the first of err and its causes whose text does not contain the SQL.
+func withoutSQL(err error, sql string) error {
+	for err != nil && strings.Contains(err.Error(), sql) {
+		err = cmp.Or(errors.Unwrap(err), errors.New("no cause without the SQL"))
 	}
-	req.Header.Set("Content-Type", "application/json")
-	res, err := over.Do(req)
+	return err
+}
+
+// boundedTransport is the http.RoundTripper of one query. It applies the query's context, and limits the answer.
+type boundedTransport struct {
+	ctx  context.Context
+	next http.RoundTripper
+	most int64 // bytes
+
+	status int // of the response; 0: none
+	body   []byte
+}
+
+// RoundTrip implements http.RoundTripper. A 200 has a complete body, as readBounded returns it.
+func (t *boundedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	// A copy without Cancel, which http.Client sets for its timeout: the query's context alone ends the request.
+	out := &http.Request{Method: req.Method, URL: req.URL, Header: req.Header, Body: req.Body, GetBody: req.GetBody, ContentLength: req.ContentLength}
+	res, err := t.next.RoundTrip(out.WithContext(t.ctx))
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	defer res.Body.Close()
-	body, err = io.ReadAll(io.LimitReader(res.Body, most+1))
+	t.status = res.StatusCode
+	if t.body, err = readBounded(res.Body, t.most); err != nil && t.status == http.StatusOK {
+		return nil, err
+	}
+	res.Status = fmt.Sprintf("%d %s", t.status, http.StatusText(t.status)) // the broker's text may contain the SQL
+	res.Body = io.NopCloser(bytes.NewReader(t.body))
+	return res, nil
+}
+
+// valueBytes is the minimum average size of a value in an answer. An answer of n bytes may therefore have n/8 values. A
+// row has a time and ids, which are longer.
+const valueBytes = 8
+
+// readBounded reads JSON. If it is longer than most bytes, it returns the start and ErrTooLarge.
+func readBounded(from io.Reader, most int64) (body []byte, err error) {
+	body, err = io.ReadAll(io.LimitReader(from, most+1))
 	if err == nil && int64(len(body)) > most {
 		err = fmt.Errorf("%w: more than %d bytes", ErrTooLarge, most)
 	}
 	if err == nil {
 		err = jsonbound.Check(body, int(most/valueBytes))
 	}
-	return res.StatusCode, body, err
-}
-
-// response is the part of a broker's response that matters here.
-type response struct {
-	ResultTable *struct {
-		Rows [][]any `json:"rows"`
-	} `json:"resultTable"`
-	Exceptions []struct {
-		ErrorCode int `json:"errorCode"`
-	} `json:"exceptions"`
-	NumServersQueried           int   `json:"numServersQueried"`
-	NumServersResponded         int   `json:"numServersResponded"`
-	NumGroupsLimitReached       bool  `json:"numGroupsLimitReached"`
-	MinConsumingFreshnessTimeMs int64 `json:"minConsumingFreshnessTimeMs"`
+	return body, err
 }
 
 // mostMillis is the end of the year 9999, the last year of a JSON time. For segments that are still empty, Pinot
@@ -265,7 +268,7 @@ type response struct {
 const mostMillis = 253_402_300_799_999
 
 // judge returns an answer only if the response is complete.
-func judge(res response, width int) (answer, error) {
+func judge(res *startree.BrokerResponse, width int) (answer, error) {
 	if len(res.Exceptions) > 0 {
 		return answer{}, &QueryError{Code: res.Exceptions[0].ErrorCode}
 	}
@@ -298,20 +301,13 @@ func (c *Client) Try(ctx context.Context) (healthy int, failed []error) {
 	problems := make([]error, len(c.brokers.all))
 	var calls sync.WaitGroup
 	for i, b := range c.brokers.all {
-		calls.Go(func() { problems[i] = c.try(ctx, b) })
+		calls.Go(func() {
+			if _, err := c.send(ctx, b, "SELECT COUNT(*) FROM "+TableName).answer(1); err != nil {
+				problems[i] = fmt.Errorf("broker %s: %w", b.url, err)
+			}
+		})
 	}
 	calls.Wait()
 	failed = slices.DeleteFunc(problems, func(err error) bool { return err == nil })
 	return len(c.brokers.all) - len(failed), failed
-}
-
-func (c *Client) try(ctx context.Context, b *endpoint) error {
-	r := c.send(ctx, b, "SELECT COUNT(*) FROM "+TableName)
-	if r.err == nil {
-		_, r.err = read(r.body, 1)
-	}
-	if r.err != nil {
-		return fmt.Errorf("broker %s: %w", b.url, r.err)
-	}
-	return nil
 }

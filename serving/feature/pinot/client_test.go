@@ -14,11 +14,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	logrus "github.com/sirupsen/logrus/hooks/test"
 	"go.uber.org/goleak"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
@@ -60,8 +62,8 @@ func TestQuery_SendsDeadline(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	must.Get(c.query(ctx, "SELECT n", 1))(t)
-	var ms int
-	if _, err := fmt.Sscanf(sent.QueryOptions, "timeoutMs=%d", &ms); err != nil || ms <= 0 || ms > 60_000 {
+	_, timeout, _ := strings.Cut(sent.QueryOptions, "timeoutMs=")
+	if ms, err := strconv.Atoi(timeout); err != nil || ms <= 0 || ms > 60_000 {
 		t.Errorf("query options %q, want at most the remaining minute", sent.QueryOptions)
 	}
 }
@@ -84,11 +86,19 @@ func TestQuery_AcceptsOnlyCompleteAnswers(t *testing.T) {
 		"no JSON":      {says(`<html>`), func(err error) bool { return err != nil }},
 		"huge":         {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 65<<10)) }, func(err error) bool { return errors.Is(err, ErrTooLarge) }},
 		"another code": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }, func(err error) bool { return err != nil }},
+		"a status that repeats the query": {func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				_, _ = io.WriteString(conn, "HTTP/1.1 400 "+secret+"\r\nContent-Length: 0\r\n\r\n")
+				_ = conn.Close()
+			}
+		}, func(err error) bool { return err != nil && strings.Contains(err.Error(), "400 Bad Request") }},
 		"cut": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = io.WriteString(w, "{")
 		}, func(err error) bool { return err != nil }},
 	}
+	logged := logrus.NewGlobal()
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, err := broker(t, tt.answer).query(t.Context(), "SELECT n WHERE actor = '"+secret+"'", 1)
@@ -98,7 +108,47 @@ func TestQuery_AcceptsOnlyCompleteAnswers(t *testing.T) {
 			if err != nil && strings.Contains(err.Error(), secret) {
 				t.Errorf("the error contains the query: %v", err)
 			}
+			for _, entry := range logged.AllEntries() {
+				t.Errorf("the client logs %q", entry.Message)
+			}
 		})
+	}
+}
+
+func TestQuery_KeepsLongIntegers(t *testing.T) {
+	const long = "9007199254740993" // not a float64
+	a, err := broker(t, says(`{"resultTable":{"rows":[[`+long+`]]}}`)).query(t.Context(), "SELECT n", 1)
+	if err != nil || len(a.rows) != 1 || a.rows[0][0] != json.Number(long) {
+		t.Errorf("got %v, %v, want %s", a.rows, err, long)
+	}
+}
+
+func TestQuery_RejectsRedirectToAnotherServer(t *testing.T) {
+	c := broker(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "http://another.invalid/")
+		w.WriteHeader(http.StatusTemporaryRedirect)
+	})
+	if _, err := c.query(t.Context(), "SELECT n", 1); err == nil || !strings.Contains(err.Error(), "redirected to another server") {
+		t.Errorf("got %v, want no second request", err)
+	}
+}
+
+func TestWithoutSQL(t *testing.T) {
+	const sql = "SELECT n WHERE actor = '" + secret + "'"
+	cause := errors.New("connection refused")
+	for name, tt := range map[string]struct {
+		err  error
+		want string
+	}{
+		"none":         {nil, "<nil>"},
+		"without":      {cause, "connection refused"},
+		"around":       {fmt.Errorf("query %s: %w", sql, fmt.Errorf("send %s: %w", sql, cause)), "connection refused"},
+		"no cause":     {errors.New("query " + sql), "no cause without the SQL"},
+		"in all parts": {fmt.Errorf("query: %w", errors.New(sql)), "no cause without the SQL"},
+	} {
+		if got := fmt.Sprint(withoutSQL(tt.err, sql)); got != tt.want {
+			t.Errorf("%s: got %s, want %s", name, got, tt.want)
+		}
 	}
 }
 
