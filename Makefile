@@ -52,7 +52,7 @@ SECURED       := SMARTFEED_TEST_KAFKA_SECURED=127.0.0.1:$(shell echo $$(($(KAFKA
                  SMARTFEED_TEST_CERTIFICATES=$(abspath $(or $(SERVICES_DIR),.ci/state)/certificates)
 KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
 
-.PHONY: help build run docs up down demo test test-racy test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-pages test-import test-lastfm-real nightly mutants vet check lint fmt bench-serving bench-stream bench-feed bench-rows bench-features bench-pinot bench-scale bench-short clean
+.PHONY: help build run docs up down demo test test-racy test-race test-browser test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-pages test-import test-lastfm-real nightly mutants vet check lint fmt bench-serving bench-stream bench-stream-kafka bench-feed bench-rows bench-features bench-pinot bench-scale bench-short clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
@@ -133,6 +133,7 @@ nightly: test-race test-browser test-lastfm-real test-kafka test-product footpri
 	.ci/services with $(CLUSTER) -- env SMARTFEED_TEST_KAFKA=$(KAFKA_CLUSTER) ROWS_TORTURE=15 $(GOTEST) -count=1 -timeout 60m -run RealKafkaTorture -v ./processors/rows
 	.ci/services with $(CASSANDRAS) -- env SMARTFEED_TEST_CASSANDRA=$(CASSANDRA) CASSANDRA_TEST_READS=20000 $(GOTEST) -count=1 -timeout 60m -run RealCassandraHedged -v ./serving/feedstore/cassandra
 	PAGES_TEST_COUNT=20000 $(MAKE) test-pages
+	STREAM_SIZE=tiny $(MAKE) bench-stream-kafka
 
 mutants: ## disable the protections in .ci/mutants/mutants.txt one by one; tests must fail. ONLY=rows selects some
 	nice $(GO) run ./.ci/mutants -only '$(ONLY)'
@@ -166,7 +167,7 @@ bench-pinot: ## measure features on Pinot, which .ci/services downloads and star
 	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -run '^$$' -bench RealPinot -benchtime 1x ./serving/feature/conformance
 
 .PHONY: fuzz bench-sizing
-bench-sizing: ## measure bytes and CPU time per event, delivery and visit, for the sizing in docs/operations/deploy.md
+bench-sizing: ## measure bytes and CPU time per event, delivery and visit, for docs/design/cost-model.md
 	$(GOTEST) -run '^$$' -bench 'Sizing$$' -benchtime 1x ./app
 
 fuzz: ## run every fuzz target for FUZZTIME (10s), two at a time
@@ -176,8 +177,13 @@ bench-serving: ## measure pages, visits and overload against a bare handler, the
 	$(GOTEST) -run '^$$' -bench 'Serving$$' -benchtime 1x ./app
 	$(GOTEST) -run '^$$' -bench 'Steady$$' -benchtime 1x ./app
 
-bench-stream: ## measure a realistic product against a bare loop; STREAM_SIZE=medium STREAM_PARTS=actions,visits
-	$(GOTEST) -run '^$$' -bench Stream -benchtime 1x ./internal/tools/bench/stream
+BENCH_STREAM = $(GOTEST) -run '^$$' -bench Stream -benchtime 1x ./internal/tools/bench/stream
+
+bench-stream: build ## measure a realistic product against a bare loop; STREAM_SIZE=medium STREAM_PARTS=actions,visits
+	$(BENCH_STREAM)
+
+bench-stream-kafka: build ## the same on Kafka, which .ci/services downloads and starts; STREAM_PROCESSES=groups
+	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) STREAM_SERVICES=$(abspath $(or $(SERVICES_DIR),.ci/state)) $(BENCH_STREAM)
 
 bench-feed: ## measure deliveries against a bare loop, latencies and chunks; BENCH_FEED_SCALE=0.1 runs a tenth
 	$(GOTEST) -run '^$$' -bench Feed -benchtime 1x ./internal/tools/bench

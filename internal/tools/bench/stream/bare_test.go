@@ -3,9 +3,11 @@ package stream
 import (
 	"context"
 	"encoding/binary"
-	"encoding/json"
-	"os"
+	"fmt"
+	"net"
+	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -15,22 +17,48 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
-// loop is the result of the bare loop.
-type loop struct {
-	rate float64 // records per second
-	cpu  float64 // µs per record
-}
+// The bare loop is the reference of the product: a franz-go consumer that stores each record in Pebble, with a counter per key, and
+// an HTTP handler that reads rows and, for a visit, publishes one record and waits for its acknowledgement.
+const (
+	bareRows   = 2             // that the loop writes for each record
+	barePage   = 25            // rows that the handler reads
+	bareVisits = "bare-visits" // topic that the handler writes and the loop reads
+)
 
-// bare runs the bare loop over the first n records of a topic in another process.
-func (r *run) bare(topic string, n int) loop {
+// startBare runs the bare loop over the first n records of a topic in another process, and replaces the previous loop.
+func (r *run) startBare(topic string, n int) figures {
 	r.b.Helper()
-	p := child.Start(r.b, "bare", r.setup.Kafka.Brokers[0], topic, strconv.Itoa(n), r.b.TempDir())
-	took := time.Duration(must.Get(strconv.ParseInt(p.Line(), 10, 64))(r.b))
-	return loop{float64(n) / took.Seconds(), float64(child.CPU(r.b, p.Process.Pid).Microseconds()) / float64(n)}
+	if r.loop != nil {
+		r.loop.Kill()
+	}
+	dir := r.b.TempDir()
+	r.bare = &system{
+		parts: append([]part{{name: "bare", dirs: []string{dir}}}, r.broker()...), rest: append([]float64{0}, r.atRest(r.broker(), r.lasting/4)...),
+	}
+	before := r.bare.used(r.b)
+	r.loop = child.Start(r.b, "bare", r.setup.Kafka.Brokers[0], topic, strconv.Itoa(n), dir)
+	took, url, _ := strings.Cut(r.loop.Line(), " ")
+	r.bare.url, r.bare.parts[0].pids = url, []int{r.loop.Process.Pid}
+	f := r.bare.used(r.b).since(before, n)
+	f.rate = float64(n) / must.Get(time.ParseDuration(took))(r.b).Seconds()
+	return f
 }
 
-// bare is a child.Role: args are a broker, a topic, the number of records, and a directory. For each record it writes one row and
-// increments a counter of the record's key. It prints the time it took, in nanoseconds, and waits until it is killed.
+// atRest returns the CPU-seconds per second of parts while there are no events or requests.
+func (r *run) atRest(parts []part, lasting time.Duration) (rest []float64) {
+	r.b.Helper()
+	s := &system{parts: parts}
+	before := s.used(r.b)
+	time.Sleep(lasting)
+	after := s.used(r.b)
+	for i := range parts {
+		rest = append(rest, (after.cpu[i]-before.cpu[i]).Seconds()/after.at.Sub(before.at).Seconds())
+	}
+	return rest
+}
+
+// bare is a child.Role: args are a broker, a topic, the number of records, and a directory. It prints the time that it took and the
+// URL of its HTTP handler, and then reads bareVisits until it is killed.
 func bare(ctx context.Context, args []string) error {
 	n, err := strconv.Atoi(args[2])
 	if err != nil {
@@ -40,31 +68,46 @@ func bare(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(args[0]), kgo.ConsumeTopics(args[1]), kgo.FetchIsolationLevel(kgo.ReadCommitted()))
+	client, err := kgo.NewClient(kgo.SeedBrokers(args[0]), kgo.ConsumeTopics(args[1], bareVisits), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.FetchMaxWait(100*time.Millisecond), kgo.ProducerLinger(0)) // the first fetch may have only partitions without records
 	if err != nil {
 		return err
 	}
-	began := time.Now()
-	for done := 0; done < n; {
-		fetches := client.PollRecords(ctx, 1000)
-		if err := fetches.Err(); err != nil {
-			return err
-		}
-		batch := db.NewIndexedBatch()
-		for it := fetches.RecordIter(); !it.Done(); done++ {
-			if err := store(batch, it.Next()); err != nil {
-				return err
-			}
-		}
-		if err := batch.Commit(pebble.NoSync); err != nil {
-			return err
-		}
-	}
-	if err := json.NewEncoder(os.Stdout).Encode(time.Since(began).Nanoseconds()); err != nil {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
 		return err
 	}
-	<-ctx.Done()
-	return ctx.Err()
+	go func() { _ = http.Serve(listener, bareHandler{db, client}) }()
+	began := time.Now()
+	for done := 0; ; {
+		stored, err := storeNext(ctx, client, db)
+		if err != nil {
+			return err
+		}
+		if done < n && done+stored >= n {
+			took := time.Since(began)
+			if err := db.Flush(); err != nil { // the size on disk is a result
+				return err
+			}
+			fmt.Printf("%s http://%s\n", took, listener.Addr())
+		}
+		done += stored
+	}
+}
+
+// storeNext stores the next records in one batch and returns their number.
+func storeNext(ctx context.Context, client *kgo.Client, db *pebble.DB) (n int, err error) {
+	fetches := client.PollRecords(ctx, 1000)
+	if err := fetches.Err(); err != nil {
+		return 0, err
+	}
+	batch := db.NewIndexedBatch()
+	for it := fetches.RecordIter(); !it.Done(); n++ {
+		if err := store(batch, it.Next()); err != nil {
+			return n, err
+		}
+	}
+	return n, batch.Commit(pebble.NoSync)
 }
 
 func store(batch *pebble.Batch, rec *kgo.Record) error {
@@ -81,4 +124,36 @@ func store(batch *pebble.Batch, rec *kgo.Record) error {
 		}
 	}
 	return batch.Set(counter, binary.BigEndian.AppendUint64(nil, count), nil)
+}
+
+type bareHandler struct {
+	db     *pebble.DB
+	client *kgo.Client
+}
+
+func (h bareHandler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	names, page, err := h.read(req.URL.Path)
+	if err == nil && strings.HasSuffix(req.URL.Path, "/feed") {
+		err = h.client.ProduceSync(req.Context(), &kgo.Record{Topic: bareVisits, Key: []byte(req.URL.Path), Value: names}).FirstErr()
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	_, _ = w.Write(page)
+}
+
+// read returns the names and values of rows, other ones for each user in the path.
+func (h bareHandler) read(path string) (names, page []byte, err error) {
+	rows, err := h.db.NewIter(nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	_, user, _ := strings.Cut(path, "user:")
+	rows.SeekGE([]byte("rpin:" + user))
+	for n := 0; n < barePage && rows.Valid(); n++ {
+		names, page = append(names, rows.Key()...), append(page, rows.Value()...)
+		rows.Next()
+	}
+	return names, page, rows.Close()
 }

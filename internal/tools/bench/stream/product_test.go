@@ -1,56 +1,57 @@
 package stream
 
 import (
-	"bufio"
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
 
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
+	"github.com/twmb/franz-go/pkg/sr/srfake"
 
-	"github.com/smartfeed/smartfeed/internal/cli"
 	"github.com/smartfeed/smartfeed/internal/testkit/child"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// product is `smartfeed dev` with its defaults, in another process, so measurements exclude the cost of the
-// clients.
+// product is a running smartfeed, with its defaults, in other processes, so measurements exclude the cost of the clients.
 type product struct {
-	b     *testing.B
-	pid   int
-	dir   string
-	url   string // of the HTTP server
-	admin string // URL of the admin server
+	system
 	setup topics.Setup
+	rates []float64 // of visits per second
 }
 
-// serve is a child.Role that runs a command of smartfeed.
-func serve(ctx context.Context, args []string) error {
-	if code := cli.Execute(ctx, args, nil, os.Stdin, os.Stdout, os.Stderr); code != 0 {
-		return fmt.Errorf("exit code %d", code)
-	}
-	return nil
+// execute is a child.Role that becomes the program bin/smartfeed.
+func execute(_ context.Context, args []string) error {
+	own := func(variable string) bool { return strings.HasPrefix(variable, "SMARTFEED_") } // variables of tests, which the program rejects
+	file := cmp.Or(os.Getenv("STREAM_BINARY"), "../../../../bin/smartfeed")
+	return syscall.Exec(file, append([]string{file}, args...), slices.DeleteFunc(os.Environ(), own))
 }
 
+// startProduct starts `smartfeed dev`, or `process` and `serve` on the Kafka broker that `.ci/services` started.
 func startProduct(b *testing.B) *product {
 	b.Helper()
-	dir := filepath.Join(b.TempDir(), "state")
-	admin := freeAddress(b)
 	config := filepath.Join(b.TempDir(), "smartfeed.yaml")
-	must.OK(b, os.WriteFile(config, []byte("admin: "+admin+"\nlog: {level: error}\n"+os.Getenv("STREAM_CONFIG")), 0o600))
-	p := child.Start(b, "smartfeed", "dev", "--dir", dir, "--http", "127.0.0.1:0", "--kafka", "127.0.0.1:0", "--registry", "127.0.0.1:0", "--config", config)
+	must.OK(b, os.WriteFile(config, []byte("log: {level: error}\n"+os.Getenv("STREAM_CONFIG")), 0o600))
+	if addresses := os.Getenv(topicstest.RealKafka); addresses != "" {
+		return startOnKafka(b, addresses, config)
+	}
+	return startDev(b, config)
+}
+
+func startDev(b *testing.B, config string) *product {
+	b.Helper()
+	dir, admin := filepath.Join(b.TempDir(), "state"), freeAddress(b)
+	p := child.Start(b, "smartfeed", "dev", "--config", config, "--dir", dir, "--admin", admin,
+		"--http", "127.0.0.1:0", "--kafka", "127.0.0.1:0", "--registry", "127.0.0.1:0")
 	started := map[string]string{}
 	for line := p.Line(); !strings.Contains(line, "state "); line = p.Line() {
 		if fields := strings.Fields(line); len(fields) == 2 {
@@ -58,112 +59,63 @@ func startProduct(b *testing.B) *product {
 		}
 	}
 	kafka := topics.Kafka{Brokers: strings.Split(started["kafka"], ","), Partitions: topics.EmbeddedPartitions, Embedded: true}
-	return &product{b, p.Process.Pid, dir, strings.TrimSuffix(started["console"], "/"), "http://" + admin, topics.Setup{Kafka: kafka, Registry: started["registry"]}}
-}
-
-// used is what the product has used so far.
-type used struct {
-	at       time.Time
-	cpu      time.Duration
-	counters map[string]float64 // by metric and group
-}
-
-func (p *product) used() used {
-	return used{time.Now(), child.CPU(p.b, p.pid), p.counters()}
-}
-
-// sum returns a counter of one group, or of all groups for "".
-func (u used) sum(metric, group string) (sum float64) {
-	for name, n := range u.counters {
-		of, its, _ := strings.Cut(name, " ")
-		if of == metric && (group == "" || group == its) {
-			sum += n
-		}
+	return &product{
+		system: system{
+			parts: []part{{"dev", []int{p.Process.Pid}, []string{dir}}},
+			url:   strings.TrimSuffix(started["console"], "/"), admins: []string{"http://" + admin},
+		},
+		setup: topics.Setup{Kafka: kafka, Registry: started["registry"]},
+		rates: []float64{100, 300},
 	}
-	return sum
 }
 
-// counters returns the product's counters, by metric and group.
-func (p *product) counters() map[string]float64 {
-	res := must.Get(http.Get(p.admin + "/metrics"))(p.b)
-	defer res.Body.Close()
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(res.Body)
-	must.OK(p.b, err)
-	sums := map[string]float64{}
-	for name, family := range families {
-		for _, m := range family.GetMetric() {
-			for _, l := range m.GetLabel() {
-				if l.GetName() == "group" {
-					sums[name+" "+l.GetValue()] += m.GetCounter().GetValue()
-				}
-			}
-		}
+func startOnKafka(b *testing.B, addresses, config string) *product {
+	b.Helper()
+	registry := srfake.New()
+	b.Cleanup(registry.Close)
+	kafka := topics.Kafka{Brokers: strings.Split(addresses, ","), Partitions: topics.RealPartitions}
+	catalogue := topics.Catalogue(must.Get(topics.ProfileOf(b.Context(), kafka))(b))
+	if plan := must.Get(topics.Apply(b.Context(), kafka, catalogue))(b); len(plan.Create) != len(catalogue) {
+		b.Fatalf("the brokers %s have topics of smartfeed, whose records would count: start the broker on an empty directory", addresses)
 	}
-	return sums
-}
-
-// peak returns the maximum memory of the product so far, in MiB.
-func (p *product) peak() float64 {
-	f := must.Get(os.Open(filepath.Join("/proc", strconv.Itoa(p.pid), "status")))(p.b)
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if rest, ok := strings.CutPrefix(lines.Text(), "VmHWM:"); ok {
-			kib := must.Get(strconv.ParseFloat(strings.Fields(rest)[0], 64))(p.b)
-			return kib / 1024
-		}
+	p := &product{setup: topics.Setup{Kafka: kafka, Registry: registry.URL()}, rates: []float64{60}}
+	flags := []string{"--config", config, "--kafka", addresses, "--registry", registry.URL(), "--partitions", strconv.Itoa(topics.RealPartitions)}
+	processes := []string{"", ""} // the group of each process; none: all
+	if os.Getenv("STREAM_PROCESSES") == "groups" {
+		processes = topics.RowGroups()
 	}
-	p.b.Fatal("no VmHWM in the status of the process")
-	return 0
+	for _, group := range processes {
+		p.start(b, cmp.Or(group, "process"), append([]string{"process"}, strings.Fields(group)...), flags)
+	}
+	share := float64(len(topics.RowGroups()) * topics.RealPartitions / len(processes))
+	for _, admin := range p.admins {
+		process := &system{admins: []string{admin}}
+		eventually.True(b, "each process owns its share of the partitions", func() bool {
+			return process.used(b).sum("partitions_owned", "") == share
+		})
+	}
+	p.start(b, "serve", []string{"serve"}, flags)
+	services := os.Getenv("STREAM_SERVICES")
+	pid := strings.TrimSpace(string(must.Get(os.ReadFile(filepath.Join(services, "kafka.pid")))(b)))
+	p.parts = append(p.parts, part{broker, []int{must.Get(strconv.Atoi(pid))(b)}, []string{filepath.Join(services, "data", "kafka")}})
+	return p
 }
 
-// disk returns the size of the product's files, in MiB.
-func (p *product) disk() float64 {
-	var sum int64
-	err := filepath.WalkDir(p.dir, func(_ string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return ignoreMissing(err)
-		}
-		info, err := e.Info()
-		if err == nil {
-			sum += info.Size()
-		}
-		return ignoreMissing(err)
+// start starts a process of a part, and waits until it is ready. The last one answers requests.
+func (p *product) start(b *testing.B, name string, command, flags []string) {
+	b.Helper()
+	dir, web, admin := b.TempDir(), freeAddress(b), freeAddress(b)
+	c := child.Start(b, "smartfeed", slices.Concat(command, []string{"--dir", dir, "--http", web, "--admin", admin}, flags)...)
+	if last := len(p.parts) - 1; last < 0 || p.parts[last].name != name {
+		p.parts = append(p.parts, part{name: name})
+	}
+	of := &p.parts[len(p.parts)-1]
+	of.pids, of.dirs = append(of.pids, c.Process.Pid), append(of.dirs, dir)
+	p.url, p.admins = "http://"+web, append(p.admins, "http://"+admin)
+	eventually.True(b, name+" is ready", func() bool {
+		res, err := http.Get(p.url + "/readyz")
+		return err == nil && res.Body.Close() == nil && res.StatusCode == http.StatusOK
 	})
-	must.OK(p.b, err)
-	return float64(sum) / (1 << 20)
-}
-
-func ignoreMissing(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-// profile writes a CPU profile of the product to STREAM_PROFILES, if it is set, until the returned function is called.
-func (p *product) profile(name string) (stop func()) {
-	dir := os.Getenv("STREAM_PROFILES")
-	if dir == "" {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for i := 0; ctx.Err() == nil; i++ {
-			res, err := http.Get(p.admin + "/debug/pprof/profile?seconds=10")
-			if err != nil {
-				return
-			}
-			if f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%s-%d.pprof", name, i))); err == nil {
-				_, _ = io.Copy(f, res.Body)
-				_ = f.Close()
-			}
-			_ = res.Body.Close()
-		}
-	}()
-	return func() { cancel(); <-done }
 }
 
 // freeAddress returns an address that no server listens on.

@@ -1,19 +1,23 @@
-// Package stream measures the cost of a realistic product: `make bench-stream` runs it.
+// Package stream measures the cost of a realistic product: `make bench-stream` and `make bench-stream-kafka` run it.
 //
-// It starts `smartfeed dev` with its defaults and publishes the users, follows, pins and actions of a workload, whose size and
-// seed are STREAM_SIZE (tiny, small, medium or full; default small) and STREAM_SEED (default 11). After each part it waits until
-// everything is processed. Then it requests visits, pages of pools and features. A bare loop of franz-go and Pebble, which
+// It starts the product with its defaults: `smartfeed dev`, or on Kafka two `process` and one `serve` with embedded stores. It
+// publishes the users, follows, pins and actions of a workload. STREAM_SIZE is its size (tiny, small, medium or full; default
+// small), STREAM_FOLLOWERS replaces the mean number of followers, and STREAM_SEED is the seed (default 11). After each part it waits
+// until everything is processed. Then it requests visits, pages of pools and features. A bare loop of franz-go and Pebble, which
 // stores the same events and does nothing else, is the reference of the same run.
 //
 // STREAM_PARTS selects what is measured after the pins, separated by commas: actions, idle, visits, pools, features; default all.
-// STREAM_PROFILES names a directory for CPU profiles of each part, and STREAM_CONFIG holds additional lines of the
-// configuration file.
+// STREAM_PROFILES names a directory for CPU profiles of each part, STREAM_CONFIG holds additional lines of the configuration
+// file, and STREAM_BINARY names the program (default: bin/smartfeed). For Kafka, SMARTFEED_TEST_KAFKA is the address of the broker
+// that `.ci/services` runs in the directory STREAM_SERVICES. STREAM_PROCESSES=groups then runs each group in its own process instead
+// of all groups in two, which shows the CPU of each group.
 package stream
 
 import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -36,7 +40,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	child.Run(map[string]child.Role{"smartfeed": serve, "bare": bare})
+	child.Run(map[string]child.Role{"smartfeed": execute, "bare": bare})
 	m.Run()
 }
 
@@ -45,8 +49,11 @@ type run struct {
 	*product
 	*workload
 	b         *testing.B
+	bare      *system        // the loop over the last topic
+	loop      *child.Process // of bare
 	publisher *topics.Publisher
 	client    *http.Client
+	asked     int // requests so far, rounded up to millions
 }
 
 func BenchmarkStream(b *testing.B) {
@@ -55,36 +62,48 @@ func BenchmarkStream(b *testing.B) {
 		b.Fatalf("STREAM_SIZE: unknown size %q", os.Getenv("STREAM_SIZE"))
 	}
 	seed := must.Get(strconv.ParseUint(cmp.Or(os.Getenv("STREAM_SEED"), "11"), 10, 64))(b)
+	s.meanFollowers = must.Get(strconv.Atoi(cmp.Or(os.Getenv("STREAM_FOLLOWERS"), strconv.Itoa(s.meanFollowers))))(b)
 	r := &run{
 		b: b, product: startProduct(b), workload: newWorkload(s, seed, time.Now()),
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}},
 	}
+	r.kafka = must.Get(r.setup.Kafka.Admin())(b)
+	defer r.kafka.Close()
+	must.Get(r.kafka.CreateTopic(b.Context(), 1, 1, nil, bareVisits))(b)
 	r.publisher = must.Get(load.Open(b.Context(), r.setup))(b)
 	defer r.publisher.Close()
 	r.wait()
-	const fifths = 5
-	r.events("users", topics.Users, r.profiles(), 1)
-	r.events("follows", topics.Follows, r.follows(), 1)
-	r.events("pins", topics.Pins, r.pinEvents(), 1)
+	r.events(topics.Users, r.profiles(), r.users, 1)
+	r.events(topics.Follows, r.follows(), len(r.edges), 1)
+	r.events(topics.Pins, r.pinEvents(), r.workload.pins, 1)
 	for _, part := range strings.Split(cmp.Or(os.Getenv("STREAM_PARTS"), "actions,idle,visits,pools,features"), ",") {
-		switch part {
-		case "actions":
-			r.events("actions", topics.Actions, r.acts(), fifths)
-		case "idle":
-			r.idle()
-		case "visits":
-			r.visits()
-		case "pools":
-			r.pools()
-		case "features":
-			r.features()
-		default:
-			b.Fatalf("STREAM_PARTS: unknown part %q", part)
-		}
+		r.part(part)
 	}
-	b.ReportMetric(r.disk(), "disk-MiB")
-	b.ReportMetric(r.peak(), "peak-MiB")
+	if n := r.used(b).sum("dead_letters_total", ""); n > 0 {
+		b.Errorf("%.0f records are in the dead-letter topic", n)
+	}
+	r.printTotals()
 	b.ReportMetric(0, "ns/op")
+}
+
+// part measures one of STREAM_PARTS.
+func (r *run) part(name string) {
+	r.b.Helper()
+	switch name {
+	case "actions":
+		r.events(topics.Actions, r.acts(), r.actions, 5)
+	case "idle":
+		r.idle()
+	case "visits":
+		r.visits()
+	case "pools":
+		r.requests("pools, closed loop", r.closed, http.MethodGet, "/v1/users/USER/pools?source=following&limit=25", "")
+	case "features":
+		r.requests("features, closed loop", r.closed, http.MethodPost, "/v1/features",
+			`{"features":["interests_24h","authors_24h","top_interests_96h","last_actions"],"users":["USER"]}`)
+	default:
+		r.b.Fatalf("STREAM_PARTS: unknown part %q", name)
+	}
 }
 
 func (r *run) wait() {
@@ -94,22 +113,20 @@ func (r *run) wait() {
 	must.OK(r.b, r.setup.Wait(ctx, schemas.MicrosOf(time.Now()), nil))
 }
 
-// events publishes events in parts, waits until each part is processed, and reports the cost. The reference is the bare loop over
-// the same records.
-func (r *run) events(name, topic string, all iter.Seq[schemas.Line], parts int) {
+// events publishes about total events to a topic in parts, waits until each part is processed, and prints the costs. The bare loop
+// then stores the same events.
+func (r *run) events(topic string, all iter.Seq[schemas.Line], total, parts int) {
 	r.b.Helper()
-	defer r.profile(name)()
-	next, stop := iter.Pull(all)
-	defer stop()
-	total := map[string]int{"actions": r.actions, "pins": r.workload.size.pins, "users": r.users, "follows": len(r.edges)}[name]
-	cost := make([]float64, 0, parts)
-	first := r.used()
-	n := 0
+	stop := r.profile(topic)
+	next, end := iter.Pull(all)
+	defer end()
+	var costs []figures
+	first, n := r.used(r.b), 0
+	last := first
 	for part := range parts {
-		limit := total * (part + 1) / parts
-		before, sent := r.used(), n
+		before, sent, limit := last, n, total*(part+1)/parts
 		must.OK(r.b, load.All(r.b.Context(), r.publisher, func(yield func(schemas.Line) bool) {
-			for n < limit || part == parts-1 {
+			for n < limit || part == parts-1 { // the last part has all remaining events
 				l, ok := next()
 				if !ok || !yield(l) {
 					return
@@ -118,141 +135,147 @@ func (r *run) events(name, topic string, all iter.Seq[schemas.Line], parts int) 
 			}
 		}, func() {}))
 		r.wait()
-		after := r.used()
-		cost = append(cost, float64((after.cpu-before.cpu).Microseconds())/float64(n-sent))
+		last = r.used(r.b)
+		costs = append(costs, last.since(before, n-sent))
 	}
-	last := r.used()
-	each := float64((last.cpu - first.cpu).Microseconds()) / float64(n)
-	rate := float64(n) / last.at.Sub(first.at).Seconds()
-	loop := r.bare(topic, n)
-	r.report("%-8s %9d: %8.0f/s %7.1f CPU-µs; bare loop %8.0f/s %5.1f CPU-µs; ratio %.2f of the rate, %.1f times the CPU", name, n, rate, each,
-		loop.rate, loop.cpu, rate/loop.rate, each/loop.cpu)
-	r.perEvent(first, last, n)
-	if parts > 1 {
-		r.report("%-8s last part/first part %.2f of CPU: %.1f", "", cost[len(cost)-1]/cost[0], cost)
+	stop()
+	r.checkProcessed(topic, first, last, n)
+	r.print(topic, last.since(first, n), r.startBare(topic, n), costs...)
+}
+
+// checkProcessed fails the benchmark if the counters do not contain n records of a topic that a group reads.
+func (r *run) checkProcessed(topic string, before, after usage, n int) {
+	r.b.Helper()
+	catalogue := topics.Catalogue(topics.Profile{})
+	group := catalogue[slices.IndexFunc(catalogue, func(t topics.Topic) bool { return t.Name == topic })].Readers[0]
+	if got := after.sum("records_processed_total", group) - before.sum("records_processed_total", group); got < float64(n) {
+		r.b.Errorf("the group %s processed %.0f records, want at least the %d events of %s", group, got, n, topic)
 	}
 }
 
-func (r *run) report(format string, args ...any) { fmt.Printf(format+"\n", args...) }
-
-// perEvent reports the rows, records and transactions of one event, by group and in total.
-func (r *run) perEvent(before, after used, n int) {
-	for _, group := range append(topics.RowGroups(), "") {
-		var counts []float64
-		for _, metric := range []string{"rows_written", "rows_deleted", "records_emitted", "commits"} {
-			counts = append(counts, after.sum("smartfeed_group_"+metric+"_total", group)-before.sum("smartfeed_group_"+metric+"_total", group))
-		}
-		if slices.Max(counts) > 0.0005*float64(n) {
-			r.report("  %-12s rows %7.3f  deleted %7.3f  records %7.3f  transactions %6.3f", cmp.Or(group, "all groups"),
-				counts[0]/float64(n), counts[1]/float64(n), counts[2]/float64(n), counts[3]/float64(n))
-		}
-	}
-}
-
-// idle reports the CPU of a product at rest.
+// idle prints the CPU of a product at rest.
 func (r *run) idle() {
-	const lasting = 20 * time.Second
-	time.Sleep(5 * time.Second) // deferred work of the actions
+	time.Sleep(r.lasting / 4) // deferred work of the actions
 	defer r.profile("idle")()
-	before := r.used()
-	time.Sleep(lasting)
-	r.report("%-8s %.1f %% of a core", "idle", 100*(r.used().cpu-before.cpu).Seconds()/lasting.Seconds())
+	for i, rest := range r.atRest(r.parts, r.lasting) {
+		fmt.Printf("%-20s %-12s %.1f %% of a core\n", "idle", r.parts[i].name, 100*rest)
+	}
 }
 
-// get requests a path and returns an error unless the answer is 200.
-func (r *run) get(ctx context.Context, method, path string, body []byte) error {
-	req, err := http.NewRequestWithContext(ctx, method, r.url+path, bytes.NewReader(body))
+func (r *run) visits() {
+	for _, rate := range r.rates {
+		r.visit(fmt.Sprintf("visits at %.0f/s", rate), func(do request) measure.Result {
+			cfg := measure.Config{Lasting: r.lasting, Timeout: 10 * time.Second, InFlight: 256}
+			return measure.Run(r.b.Context(), cfg, measure.Load{Rate: rate, Do: do})[0]
+		})
+	}
+	r.visit("visits, closed loop", r.closed)
+}
+
+// visit gives each user new candidates, because a visit without any costs little, and requests visits.
+func (r *run) visit(title string, send func(request) measure.Result) {
+	r.b.Helper()
+	must.OK(r.b, load.All(r.b.Context(), r.publisher, r.offers(uint64(r.asked)), func() {}))
+	r.wait()
+	if f := r.requests(title, send, http.MethodGet, "/v1/users/USER/feed?limit=25", ""); f.items < 5 { // degraded visits have none
+		r.b.Errorf("%s: %.1f new items per visit, want about 25", title, f.items)
+	}
+}
+
+// requests sends requests of users to the product and to the bare loop, prints the costs, and returns those of the product. USER in
+// path and body stands for the user.
+func (r *run) requests(title string, send func(request) measure.Result, method, path, body string) figures {
+	r.b.Helper()
+	r.asked += 1e6 // other users than before
+	measured := func(s *system) figures {
+		defer s.profile(strings.ReplaceAll(title, " ", "-"))()
+		var mu sync.Mutex
+		before, items, outcomes := s.used(r.b), 0, map[string]int{}
+		got := send(func(ctx context.Context, n int) error {
+			insert := strings.NewReplacer("USER", string(r.reader(r.asked+n)))
+			answer, err := r.get(ctx, method, s.url+insert.Replace(path), insert.Replace(body))
+			mu.Lock()
+			defer mu.Unlock()
+			items += bytes.Count(answer, []byte(`"new":true`))
+			outcomes[cmp.Or(err, errComplete).Error()]++
+			return err
+		})
+		r.wait()
+		f := s.used(r.b).since(before, int(got.Answered))
+		f.rate, f.latency, f.items, f.outcomes = got.Done, got.Latency, float64(items)/float64(f.n), outcomes
+		return f
+	}
+	product := measured(&r.system)
+	r.bare.rest = append([]float64{0}, r.atRest(r.broker(), r.lasting/4)...)
+	r.print(title, product, measured(r.bare))
+	for outcome := range product.outcomes {
+		if !slices.Contains([]string{errComplete.Error(), errRefused.Error(), measure.ErrDegraded.Error()}, outcome) {
+			r.b.Errorf("%s: %s", title, outcome)
+		}
+	}
+	return product
+}
+
+// reader returns a random user.
+func (r *run) reader(n int) schemas.UserID {
+	return user(rand.New(rand.NewPCG(r.seed, uint64(n))).IntN(r.users))
+}
+
+var (
+	errRefused  = errors.New("refused")  // the server was at capacity
+	errComplete = errors.New("complete") // counts answers without an error
+)
+
+// get sends a request and returns the answer. It returns an error unless the status is 200, and measure.ErrDegraded for a degraded
+// answer.
+func (r *run) get(ctx context.Context, method, url, body string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	res, err := r.client.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err == nil && res.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: status %d: %.200s", path, res.StatusCode, text)
+	answer, err := io.ReadAll(res.Body)
+	switch {
+	case err != nil:
+		return nil, err
+	case res.StatusCode == http.StatusServiceUnavailable, res.StatusCode == http.StatusTooManyRequests:
+		return nil, errRefused
+	case res.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("%s: status %d: %.200s", url, res.StatusCode, answer)
+	case bytes.Contains(answer, []byte(`"degraded":["`)):
+		return answer, measure.ErrDegraded
 	}
-	return err
+	return answer, nil
 }
 
-// reader returns a reader of the graph; readers with many edges are chosen as often as others.
-func (r *run) reader(n int) schemas.UserID {
-	rng := rand.New(rand.NewPCG(r.seed, uint64(n)))
-	return user(int(r.edges[rng.IntN(len(r.edges))].reader))
-}
+// request sends request n.
+type request = func(ctx context.Context, n int) error
 
-// atRate sends requests at a constant rate and reports their latency and cost.
-func (r *run) atRate(name string, rate float64, lasting time.Duration, do func(ctx context.Context, n int) error) {
-	r.b.Helper()
-	cfg := measure.Config{Lasting: lasting, Timeout: 10 * time.Second, InFlight: 256}
-	stop := r.profile(fmt.Sprint(name, "-", rate))
-	before := r.used()
-	got := measure.Run(r.b.Context(), cfg, measure.Load{Name: name, Rate: rate, Do: do})[0]
-	r.wait()
-	after := r.used()
-	stop()
-	n := max(1, int(got.Answered))
-	r.report("%-8s at %4.0f/s: p50 %s, p99 %s, %6.0f CPU-µs, failed %d (%v)", name, rate, got.Latency.Quantile(0.5).Round(10*time.Microsecond),
-		got.Latency.Quantile(0.99).Round(10*time.Microsecond), float64((after.cpu-before.cpu).Microseconds())/float64(n), got.Failed, got.Failure)
-	r.perEvent(before, after, n)
-}
-
-// closed sends requests from clients that each send the next one after an answer, and reports the throughput.
-func (r *run) closed(name string, clients int, lasting time.Duration, do func(ctx context.Context, n int) error) {
-	r.b.Helper()
-	ctx, cancel := context.WithTimeout(r.b.Context(), lasting)
+// closed sends requests from 16 clients that each send the next one after an answer.
+func (r *run) closed(do request) measure.Result {
+	const clients, backoff = 16, 10 * time.Millisecond // shorter than Retry-After, so the server stays at its capacity
+	ctx, cancel := context.WithTimeout(r.b.Context(), r.lasting)
 	defer cancel()
-	counts, failed := make([]int, clients), make([]error, clients)
-	stop := r.profile(name + "-closed")
-	before := r.used()
+	began, got := time.Now(), measure.Result{Latency: new(measure.Histogram)}
 	var running sync.WaitGroup
 	for c := range clients {
 		running.Go(func() {
 			for n := c; ctx.Err() == nil; n += clients {
-				if err := do(r.b.Context(), n); err != nil {
-					failed[c] = err
+				sent := time.Now()
+				if err := do(r.b.Context(), n); err == nil || errors.Is(err, measure.ErrDegraded) {
+					got.Latency.Add(time.Since(sent))
 				} else {
-					counts[c]++
+					time.Sleep(backoff)
 				}
 			}
 		})
 	}
 	running.Wait()
-	took := time.Since(before.at)
-	r.wait()
-	after := r.used()
-	stop()
-	total := 0
-	for _, n := range counts {
-		total += n
-	}
-	r.report("%-8s %d clients: %6.0f/s, %6.0f CPU-µs, an error: %v", name, clients, float64(total)/took.Seconds(),
-		float64((after.cpu-before.cpu).Microseconds())/float64(max(1, total)), cmp.Or(failed...))
-	r.perEvent(before, after, max(1, total))
-}
-
-func (r *run) visits() {
-	visit := func(from int) func(context.Context, int) error {
-		return func(ctx context.Context, n int) error {
-			return r.get(ctx, http.MethodGet, "/v1/users/"+string(r.reader(from+n))+"/feed?limit=25", nil)
-		}
-	}
-	r.atRate("visits", 100, 20*time.Second, visit(0))
-	r.atRate("visits", 300, 10*time.Second, visit(1e6))
-	r.closed("visits", 16, 10*time.Second, visit(2e6))
-}
-
-func (r *run) pools() {
-	r.closed("pools", 16, 10*time.Second, func(ctx context.Context, n int) error {
-		return r.get(ctx, http.MethodGet, "/v1/users/"+string(r.reader(n))+"/pools?source=following&limit=25", nil)
-	})
-}
-
-func (r *run) features() {
-	r.closed("features", 16, 10*time.Second, func(ctx context.Context, n int) error {
-		body := fmt.Sprintf(`{"features":["interests_24h","authors_24h","top_interests_96h","last_actions"],"users":[%q]}`, r.reader(n))
-		return r.get(ctx, http.MethodPost, "/v1/features", []byte(body))
-	})
+	got.Answered = got.Latency.Count()
+	got.Done = float64(got.Answered) / time.Since(began).Seconds()
+	return got
 }

@@ -15,14 +15,15 @@ import (
 // a tenth of the edges. Activity of users and popularity of pins are Zipfian.
 type size struct {
 	users, meanFollowers, giant, giantPins, pins, actions int
+	lasting                                               time.Duration // of requests at one rate
 }
 
 func sizes() map[string]size {
 	return map[string]size{
-		"tiny":   {200, 10, 100, 3, 1500, 5000},
-		"small":  {2000, 25, 1000, 10, 5000, 100_000},
-		"medium": {50_000, 30, 20_000, 10, 20_000, 1_000_000},
-		"full":   {1000, 200, 500, 10, 5000, 100_000}, // every pool is at its limit
+		"tiny":   {200, 10, 100, 3, 1500, 5000, 5 * time.Second},
+		"small":  {2000, 25, 1000, 10, 5000, 100_000, 20 * time.Second},
+		"medium": {50_000, 30, 20_000, 10, 20_000, 1_000_000, 20 * time.Second},
+		"full":   {1000, 200, 500, 10, 5000, 100_000, 20 * time.Second}, // every pool is at its limit
 	}
 }
 
@@ -43,6 +44,7 @@ type workload struct {
 	rank   []int // user by rank; rank 0 is the giant author
 	edges  []edge
 	pinned []schemas.Micros // creation of each pin
+	by     []int            // author of each pin, after pinEvents
 }
 
 type edge struct{ author, reader uint32 }
@@ -177,6 +179,7 @@ func (w *workload) pinEvents() iter.Seq[schemas.Line] {
 			if each := w.pins / w.giantPins; i%each == each/2 {
 				author = w.rank[0]
 			}
+			w.by = append(w.by, author)
 			about := drawInterests(rng, 3)
 			center, vector := centers[len(about[0])*7%interests], make([]float32, dimensions)
 			for k := range vector {
@@ -188,6 +191,24 @@ func (w *workload) pinEvents() iter.Seq[schemas.Line] {
 				Attributes: map[string]string{"kind": []string{"image", "video", "product"}[rng.IntN(3)]}, Embedding: vector,
 			}))
 			if !ok {
+				return
+			}
+		}
+	}
+}
+
+// offers are random pins for each user, from another system: enough for twenty visits.
+func (w *workload) offers(salt uint64) iter.Seq[schemas.Line] {
+	return func(yield func(schemas.Line) bool) {
+		rng := w.rng(salt)
+		for n := range w.users {
+			o := &schemas.Offer{ID: fmt.Sprint("o-", salt, "-", n), Time: schemas.MicrosOf(w.end), User: user(n), Source: "editors"}
+			for _, pin := range rng.Perm(w.pins)[:min(500, w.pins)] {
+				o.Candidates = append(o.Candidates, schemas.Candidate{
+					Pin: schemas.PinID(pinID(pin)), Facets: schemas.Facets{Author: user(w.by[pin])}, Created: w.pinned[pin], PoolScore: schemas.PoolScore(rng.Float64()),
+				})
+			}
+			if !yield(line(o)) {
 				return
 			}
 		}
