@@ -99,7 +99,7 @@ func (p *benchProduct) send(lines []schemas.Line) {
 }
 
 // BenchmarkSizing reports the bytes in topics and stores, and the CPU time, of a follow, pin, delivery, candidate, action
-// and visit, with all roles in one process. docs/operations/deploy.md uses the results.
+// and visit, with all roles in one process. docs/design/cost-model.md uses the results.
 func BenchmarkSizing(b *testing.B) {
 	p := startBench(b)
 	reader := func(i int) schemas.UserID { return schemas.UserID(fmt.Sprint("user:reader-", i%sizingReaders)) }
