@@ -2,12 +2,14 @@ package schemas
 
 import "fmt"
 
-// InterestMarks are the terms of pins and the events on them, for the terms, users and interests of one partition. Topic
-// interest-marks, produced to that partition explicitly.
+// InterestMarks are the terms of pins and the events on them, for the terms, users and interests of one partition, and deleted
+// users, whose impressions are in all partitions. Topic interest-marks, produced to that partition explicitly.
 type InterestMarks struct {
 	Terms  []TermMark       `avro:"terms" json:"terms,omitempty"`
 	Likes  []LikeMark       `avro:"likes" json:"likes,omitempty"`
 	Events []EngagementMark `avro:"events" json:"events,omitempty"`
+
+	Deleted []DeletedUser `avro:"deleted" json:"deleted,omitempty"`
 }
 
 // TermMark reports that a pin has a term in its title or its board's name, or no longer has it.
@@ -51,6 +53,11 @@ func (m *InterestMarks) Validate() error {
 	for _, e := range m.Events {
 		if e.Interest == "" || e.Source == "" || e.What == "" {
 			return Bad(fmt.Sprintf("interest marks: %.64q of %.64q from %.64q", e.What, e.Interest, e.Source))
+		}
+	}
+	for _, d := range m.Deleted {
+		if d.User == "" {
+			return Bad("interest marks: deleted user without an id")
 		}
 	}
 	return nil

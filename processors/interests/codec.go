@@ -30,12 +30,20 @@ func (s *pinTerms) Pack(p *packed.Packer) {
 }
 
 // Pack implements packed.Row.
-func (v *visitor) Pack(p *packed.Packer) {
+func (l *liker) Pack(p *packed.Packer) {
 	p.Version(format)
-	packed.String(p, &v.Source)
-	packed.Int(p, &v.Time)
-	p.Flags(&v.Acted)
-	packed.Int(p, &v.ExpiresAt)
+	packed.Int(p, &l.LastAt)
+	packed.Int(p, &l.ExpiresAt)
+}
+
+// Pack implements packed.Row.
+func (s *shown) Pack(p *packed.Packer) {
+	p.Version(format)
+	packed.Items(p, &s.Impressions, func(p *packed.Packer, i *impression) {
+		packed.String(p, &i.Pin)
+		packed.String(p, &i.Source)
+		packed.Int(p, &i.Time)
+	})
 }
 
 // Pack implements packed.Row.

@@ -245,8 +245,8 @@ func (r *rig) like(user schemas.UserID, pin schemas.PinID, arrival time.Time) {
 	})
 }
 
-// visitors returns the stored visitors of a pin.
-func (r *rig) visitors(pin schemas.PinID) (users []schemas.UserID) {
+// likers returns the stored users who acted on a pin.
+func (r *rig) likers(pin schemas.PinID) (users []schemas.UserID) {
 	for _, row := range r.Rows(topics.Interests, string(pin)) {
 		if row.Name[0] == 's' {
 			users = append(users, schemas.UserID(row.Name[1:]))
@@ -272,15 +272,15 @@ func TestCard_DeletionOfPinWithManyLikes(t *testing.T) {
 		}
 	}
 	r.WaitIdle()
-	if n := len(r.visitors(pin)); n != likers {
-		t.Fatalf("%d visitors, want %d", n, likers)
+	if n := len(r.likers(pin)); n != likers {
+		t.Fatalf("%d likers, want %d", n, likers)
 	}
 	deleted := card(pin, "")
 	deleted.Version, deleted.Deleted = 2, true
 	r.card(deleted)
 	r.WaitIdle()
-	if n := len(r.visitors(pin)); n != 0 {
-		t.Errorf("%d visitors of a deleted pin, want 0", n)
+	if n := len(r.likers(pin)); n != 0 {
+		t.Errorf("%d likers of a deleted pin, want 0", n)
 	}
 	for _, user := range []schemas.UserID{users[0], users[likers-1]} {
 		known := read(r, func(i interests.Reader) ([]schemas.UserInterest, error) { return i.Interests(t.Context(), user, 10) })
@@ -293,8 +293,8 @@ func TestCard_DeletionOfPinWithManyLikes(t *testing.T) {
 	}
 }
 
-// A visitor of a pin expires Config.AttributionWindow after the last impression.
-func TestTimer_VisitorsExpireAfterLastImpression(t *testing.T) {
+// A liker of a pin expires Config.AttributionWindow after the last action.
+func TestTimer_LikersExpireAfterLastAction(t *testing.T) {
 	t.Parallel()
 	cfg := interests.DefaultConfig()
 	r := newRig(t, cfg, nil)
@@ -302,18 +302,18 @@ func TestTimer_VisitorsExpireAfterLastImpression(t *testing.T) {
 	r.card(card(pin, ""))
 	r.WaitIdle()
 	almostExpired := time.Now().Add(2*time.Second - cfg.AttributionWindow) // records that arrived then expire in two seconds
-	r.like("user:shown", pin, almostExpired)
-	r.like("user:only-liked", pin, almostExpired.Add(time.Millisecond))
-	r.show(&schemas.Impressions{User: "user:shown", Time: schemas.MicrosOf(time.Now()), Pins: []schemas.ShownPin{{Pin: pin, Source: schemas.Related}}})
+	r.like("user:again", pin, almostExpired)
+	r.like("user:once", pin, almostExpired.Add(time.Millisecond))
+	r.like("user:again", pin, time.Now())
 	r.WaitIdle()
-	r.Eventually("the visitor without an impression expires", func() bool { return !slices.Contains(r.visitors(pin), "user:only-liked") })
-	if got := r.visitors(pin); !slices.Equal(got, []schemas.UserID{"user:shown"}) {
-		t.Errorf("visitors %q, want only the one with a recent impression", got)
+	r.Eventually("the user who acted once expires", func() bool { return !slices.Contains(r.likers(pin), "user:once") })
+	if got := r.likers(pin); !slices.Equal(got, []schemas.UserID{"user:again"}) {
+		t.Errorf("likers %q, want only the one with a recent action", got)
 	}
 }
 
-// The rows of an id without a pin are deleted with its last visitor.
-func TestTimer_LastVisitorLeavesNoRow(t *testing.T) {
+// The rows of an id without a pin are deleted with its last liker.
+func TestTimer_LastLikerLeavesNoRow(t *testing.T) {
 	t.Parallel()
 	cfg := interests.DefaultConfig()
 	r := newRig(t, cfg, nil)
@@ -321,7 +321,7 @@ func TestTimer_LastVisitorLeavesNoRow(t *testing.T) {
 	r.like("user:1", unknown, time.Now())
 	r.WaitIdle()
 	if got := len(r.Rows(topics.Interests, unknown)); got != 2 {
-		t.Fatalf("%d rows, want the visitor and the number of visitors", got)
+		t.Fatalf("%d rows, want the liker and the number of likers", got)
 	}
 	r.Tick(topics.Interests, unknown, time.Now().Add(cfg.AttributionWindow+time.Minute))
 	r.WaitIdle()

@@ -3,11 +3,11 @@
 //
 //	owner   pin, user, interest; dictionary:N, which has the terms of a partition
 //	in      pin-cards, related-requests, impressions and interest-marks (batched, of a partition), users-deleted (key user)
-//	rows    of a pin: its terms and interests, and its recent visitors; of a user: interests with evidence; of an interest:
-//	        counts by day, source and event; of a partition: its terms, their authors, terms by count; common: the scale of
-//	        strengths and of recent pins
+//	rows    of a pin: its terms and interests, and the users who recently acted on it; of a user: interests with evidence; of
+//	        an interest: counts by day, source and event; of a partition: its terms, their authors, terms by count; common:
+//	        the scale of strengths and of recent pins, and the recent impressions of users
 //	out     interest-marks (to the partitions of terms, users and interests)
-//	timers  visitors of a pin expire
+//	timers  impressions, and users who acted on a pin, expire
 //
 // # Terms
 //
@@ -47,8 +47,8 @@
 // Config.HalfLife. A user keeps the Config.MaxInterests strongest interests, each with the newest Config.MaxEvidence
 // actions.
 //
-// A deleted pin is removed from the evidence; its part of the strength decays. A deleted user has no rows here. The user's
-// visits to pins expire after Config.AttributionWindow.
+// A deleted pin is removed from the evidence of the users who acted on it within Config.AttributionWindow; its part of the
+// strength decays. A deleted user has no rows here, except as a liker of pins until Config.AttributionWindow has passed.
 //
 // If Config.HalfLife changes, current strengths keep their values (decay.Scale). From the next marks of a partition on,
 // they decay with the new half-life.
@@ -56,16 +56,18 @@
 // # Engagement
 //
 // Impressions of a pin, and positive actions on it, count for its interests on their day (UTC, by event time). They count
-// for the source of the user's last impression of the pin within Config.AttributionWindow, or else for "direct".
-// Counts are kept for Config.EngagementRetention. Counts are anonymous, and remain when users and pins are deleted.
+// for the source of the user's last impression of the pin within Config.AttributionWindow before, or else for "direct". Of a
+// user's impressions, those of the newest 200 pins of an hour and partition are stored. Counts are kept for Config.EngagementRetention. Counts are anonymous, and remain when users and pins are deleted.
 //
 // # Rows
 //
 // Deletion. What deletes each kind of row, by the first byte of its name:
 //
 //	'p'  pins                 never: a deleted pin keeps its version and the deletion, because late cards must have no effect
-//	'v'  number of visitors   event: the last visitor expires, or the pin is deleted
-//	's'  visitors of a pin    timer: AttributionWindow after the last impression; cap: MaxViewers; event: the pin is deleted
+//	'v'  number of likers     event: the last liker expires, or the pin is deleted
+//	's'  likers of a pin      timer: AttributionWindow after the last action; cap: MaxLikers; event: the pin is deleted
+//	'h'  impressions          timer: AttributionWindow and an hour after the first of the hour; cap: 200 per hour;
+//	                          erasure
 //	'i'  interests of a user  cap: MaxInterests; erasure
 //	'e'  counts of a day      cap: EngagementRetention before the newest, when the interest gets its next new count
 //	't'  terms                cap: MaxTerms; event: no pin has it
@@ -75,7 +77,7 @@
 //
 // # Drops
 //
-// Dropped records are counted by reason: deleted_user, unknown_pin, seen_limit (a user of a pin over MaxViewers),
+// Dropped records are counted by reason: deleted_user, unknown_pin, liker_limit (a user of a pin over MaxLikers),
 // weak_interest. The effect evicted_terms counts terms that were dropped at the bound.
 package interests
 
@@ -198,55 +200,60 @@ func (g *group) action(tx *rows.Tx, r *schemas.RelatedRequest) error {
 	if err != nil || terms.Deleted {
 		return err
 	}
-	seen, err := t.visitor(r.User)
+	source, err := g.shown(tx, r.User).source(schemas.PinID(r.Pin.ID), r.Time)
 	if err != nil {
 		return err
 	}
-	out, pin, source := g.outbox(tx), schemas.PinID(r.Pin.ID), seen.sourceAt(r.Time, g.cfg.AttributionWindow)
+	out, pin := g.outbox(tx), schemas.PinID(r.Pin.ID)
 	for _, interest := range g.interests(r.Pin.Interests, terms.Terms) {
 		out.addLike(schemas.LikeMark{User: r.User, Interest: interest, Pin: pin, Verb: r.Verb, Weight: r.Weight, Time: r.Time})
 		out.addEvent(schemas.EngagementMark{Interest: interest, Source: source, What: cmp.Or(string(r.Verb), "other"), Time: r.Time})
 	}
-	seen.Acted = true
-	return cmp.Or(g.recordVisitor(tx, t, r.User, seen), out.send())
+	return cmp.Or(g.recordLiker(tx, t, r.User), out.send())
 }
 
 // impressions processes the impressions of a visit.
 func (g *group) impressions(tx *rows.Tx, i *schemas.Impressions) error {
 	out := g.outbox(tx)
-	for _, shown := range i.Pins {
-		if err := cmp.Or(g.impression(tx, out, i, shown), out.sendIfFull()); err != nil {
+	var counted []schemas.ShownPin
+	for _, p := range i.Pins {
+		counts, err := g.impression(tx, out, i, p)
+		if err := cmp.Or(err, out.sendIfFull()); err != nil {
+			return err
+		}
+		if counts {
+			counted = append(counted, p)
+		}
+	}
+	if len(counted) > 0 {
+		if err := g.shown(tx, i.User).add(i, counted, tx.Time()); err != nil {
 			return err
 		}
 	}
 	return out.send()
 }
 
-// impression processes one impression of a pin, and adds the resulting marks to out.
-func (g *group) impression(tx *rows.Tx, out *outbox, i *schemas.Impressions, shown schemas.ShownPin) error {
-	t := pinRows{tx.Of(string(shown.Pin))}
-	terms, err := t.terms()
+func (g *group) shown(tx *rows.Tx, user schemas.UserID) shownRows {
+	return shownRows{tx.Common(), user, g.cfg.AttributionWindow}
+}
+
+// impression adds the marks of one impression of a pin to out. It reports whether the impression counts.
+func (g *group) impression(tx *rows.Tx, out *outbox, i *schemas.Impressions, p schemas.ShownPin) (bool, error) {
+	terms, err := pinRows{tx.Of(string(p.Pin))}.terms()
 	switch {
 	case err != nil || terms.Deleted:
-		return err
+		return false, err
 	case terms.Version == 0:
 		tx.Count("unknown_pin")
-		return nil
+		return false, nil
 	case g.deleted.Has(i.User):
 		tx.Count("deleted_user")
-		return nil
-	}
-	seen, err := t.visitor(i.User)
-	if err != nil {
-		return err
-	}
-	if i.Time >= seen.Time {
-		seen.Source, seen.Time = shown.Source, i.Time
+		return false, nil
 	}
 	for _, interest := range g.interests(terms.Interests, terms.Terms) {
-		out.addEvent(schemas.EngagementMark{Interest: interest, Source: shown.Source, What: schemas.ImpressionCount, Time: i.Time})
+		out.addEvent(schemas.EngagementMark{Interest: interest, Source: p.Source, What: schemas.ImpressionCount, Time: i.Time})
 	}
-	return g.recordVisitor(tx, t, i.User, seen)
+	return true, nil
 }
 
 // interests returns the interests of a pin: its own, then those of its accepted terms.
@@ -270,45 +277,61 @@ func (g *group) interests(own []schemas.InterestID, terms []string) []schemas.In
 	return all
 }
 
-// recordVisitor stores a visitor of a pin, and sets the timer of a new one.
-func (g *group) recordVisitor(tx *rows.Tx, t pinRows, user schemas.UserID, v visitor) error {
-	if v.ExpiresAt != 0 {
-		return t.putVisitor(user, v)
-	}
-	n, err := t.visitors()
+// recordLiker stores a user who acted on a pin, and sets the timer of a new one.
+func (g *group) recordLiker(tx *rows.Tx, t pinRows, user schemas.UserID) error {
+	name := likerName(user)
+	l, known, err := rows.Value[liker](t.own, name)
 	if err != nil {
 		return err
 	}
-	if n >= g.cfg.MaxViewers {
-		tx.Count("seen_limit")
+	l.LastAt = schemas.MicrosOf(tx.Time())
+	if known {
+		return rows.PutValue(t.own, name, &l)
+	}
+	n, err := t.likers()
+	if err != nil {
+		return err
+	}
+	if n >= g.cfg.MaxLikers {
+		tx.Count("liker_limit")
 		return nil
 	}
 	at := tx.Time().Add(g.cfg.AttributionWindow)
-	v.ExpiresAt = schemas.MicrosOf(at)
-	return cmp.Or(t.own.SetTimer(at, visitorName(user)), t.putVisitors(n+1), t.putVisitor(user, v))
+	l.ExpiresAt = schemas.MicrosOf(at)
+	return cmp.Or(t.own.SetTimer(at, name), t.putLikers(n+1), rows.PutValue(t.own, name, &l))
 }
 
-// timer deletes a visitor, unless the pin was shown to the user again in the meantime.
+// timer deletes the impressions of an hour, or a liker who did not act again in the meantime.
 func (g *group) timer(_ *rows.Tx, owner rows.Owner, name []byte, now time.Time) error {
+	if name[0] == rowShown {
+		return owner.Delete(name)
+	}
 	t := pinRows{owner}
-	v, _, err := rows.Value[visitor](owner, name)
-	if err != nil {
+	l, known, err := rows.Value[liker](owner, name)
+	if err != nil || !known {
 		return err
 	}
-	at := v.Time.Time().Add(g.cfg.AttributionWindow)
-	if v.Source == "" || !at.After(now) {
-		return t.deleteVisitor(name)
+	at := l.LastAt.Time().Add(g.cfg.AttributionWindow)
+	if !at.After(now) {
+		return t.deleteLiker(name)
 	}
-	v.ExpiresAt = schemas.MicrosOf(at)
-	return cmp.Or(owner.SetTimer(at, name), rows.PutValue(owner, name, &v))
+	l.ExpiresAt = schemas.MicrosOf(at)
+	return cmp.Or(owner.SetTimer(at, name), rows.PutValue(owner, name, &l))
 }
 
-// deletion deletes the rows of a deleted user. It first notes the deletion, because likes in flight check the set.
+// deletion deletes the rows of a deleted user, and requests the deletion of the user's impressions in all partitions. It first
+// notes the deletion, because likes in flight check the set.
 func (g *group) deletion(tx *rows.Tx, d *schemas.DeletedUser) error {
 	if tx.Key() != string(d.User) {
 		return schemas.Bad(fmt.Sprintf("deleted user: key %.64q: want %.64q", tx.Key(), d.User))
 	}
 	g.deleted.Note(d.User, d.Time)
+	for partition := range tx.Partitions() {
+		m := schemas.InterestMarks{Deleted: []schemas.DeletedUser{*d}}
+		if err := rows.SendTo(tx, g.streams.InterestMarks, partition, tx.Key(), &m); err != nil {
+			return err
+		}
+	}
 	return userRows{tx.Own(), g.cfg}.clear()
 }
 
@@ -322,6 +345,12 @@ func (g *group) marks(tx *rows.Tx, m *schemas.InterestMarks) error {
 		return err
 	}
 	d := dictionary{tx: tx, own: tx.Of(g.owners[tx.Partition()]), cfg: g.cfg, scale: scale}
+	for _, u := range m.Deleted {
+		g.deleted.Note(u.User, u.Time)
+		if err := g.shown(tx, u.User).clear(); err != nil {
+			return err
+		}
+	}
 	for _, t := range m.Terms {
 		if err := d.apply(t); err != nil {
 			return err

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -14,8 +13,9 @@ import (
 // The kinds of rows, by the first byte of their names.
 const (
 	rowPin      = 'p' // of a pin → pinTerms
-	rowVisitor  = 's' // of a pin: user → visitor; has a timer
-	rowVisitors = 'v' // of a pin → number of visitors
+	rowLiker    = 's' // of a pin: user → liker; has a timer
+	rowLikers   = 'v' // of a pin → number of likers
+	rowShown    = 'h' // common: user, 0, hour (newest first) → impressions; has a timer
 	rowInterest = 'i' // of a user: interest → userInterest
 	rowCount    = 'e' // of an interest: day, source, 0, what → count
 	rowTerm     = 't' // of a dictionary: term → term
@@ -34,20 +34,10 @@ type pinTerms struct {
 	Deleted   bool
 }
 
-// visitor is a user who recently saw or liked a pin.
-type visitor struct {
-	Source    schemas.Source // source of the newest impression; "": none
-	Time      schemas.Micros // time of the newest impression
-	Acted     bool
+// liker is a user who recently acted on a pin.
+type liker struct {
+	LastAt    schemas.Micros // arrival of the last action
 	ExpiresAt schemas.Micros // when the row expires
-}
-
-// sourceAt returns the source that an action of the visitor counts for.
-func (v visitor) sourceAt(at schemas.Micros, within time.Duration) schemas.Source {
-	if v.Source == "" || at < v.Time || at.Time().Sub(v.Time.Time()) > within {
-		return schemas.DirectSource
-	}
-	return v.Source
 }
 
 // pinRows accesses the rows of a pin.
@@ -58,58 +48,46 @@ func (t pinRows) terms() (pinTerms, error) {
 	return s, err
 }
 
-func visitorName(user schemas.UserID) []byte { return append([]byte{rowVisitor}, user...) }
+func likerName(user schemas.UserID) []byte { return append([]byte{rowLiker}, user...) }
 
-func (t pinRows) visitor(user schemas.UserID) (visitor, error) {
-	v, _, err := rows.Value[visitor](t.own, visitorName(user))
-	return v, err
-}
-
-func (t pinRows) putVisitor(user schemas.UserID, v visitor) error {
-	return rows.PutValue(t.own, visitorName(user), &v)
-}
-
-// visitors returns the number of visitors.
-func (t pinRows) visitors() (int, error) {
-	n, _, err := rows.Value[number](t.own, []byte{rowVisitors})
+// likers returns the number of likers.
+func (t pinRows) likers() (int, error) {
+	n, _, err := rows.Value[number](t.own, []byte{rowLikers})
 	return int(n), err
 }
 
-func (t pinRows) putVisitors(n int) error {
+func (t pinRows) putLikers(n int) error {
 	if n == 0 {
-		return t.own.Delete([]byte{rowVisitors})
+		return t.own.Delete([]byte{rowLikers})
 	}
 	row := number(n)
-	return rows.PutValue(t.own, []byte{rowVisitors}, &row)
+	return rows.PutValue(t.own, []byte{rowLikers}, &row)
 }
 
-// deleteVisitor deletes a visitor.
-func (t pinRows) deleteVisitor(name []byte) error {
-	n, err := t.visitors()
+// deleteLiker deletes a liker.
+func (t pinRows) deleteLiker(name []byte) error {
+	n, err := t.likers()
 	if err != nil {
 		return err
 	}
-	return cmp.Or(t.putVisitors(max(0, n-1)), t.own.Delete(name))
+	return cmp.Or(t.putLikers(max(0, n-1)), t.own.Delete(name))
 }
 
-// withdraw removes a deleted pin from the evidence of the users who liked it, and deletes its visitors.
+// withdraw removes a deleted pin from the evidence of its likers, and deletes them.
 func (t pinRows) withdraw(out *outbox, pin schemas.PinID) error {
-	seen := map[string]visitor{}
-	err := rows.Each(t.own, []byte{rowVisitor}, func(user string, v visitor) { seen[user] = v })
+	all := map[string]liker{}
+	err := rows.Each(t.own, []byte{rowLiker}, func(user string, l liker) { all[user] = l })
 	if err != nil {
 		return err
 	}
-	for _, user := range slices.Sorted(maps.Keys(seen)) {
-		v := seen[user]
-		if v.Acted {
-			out.addLike(schemas.LikeMark{User: schemas.UserID(user), Pin: pin})
-		}
-		name := visitorName(schemas.UserID(user))
-		if err := cmp.Or(t.own.DropTimer(v.ExpiresAt.Time(), name), t.own.Delete(name), out.sendIfFull()); err != nil {
+	for _, user := range slices.Sorted(maps.Keys(all)) {
+		out.addLike(schemas.LikeMark{User: schemas.UserID(user), Pin: pin})
+		name := likerName(schemas.UserID(user))
+		if err := cmp.Or(t.own.DropTimer(all[user].ExpiresAt.Time(), name), t.own.Delete(name), out.sendIfFull()); err != nil {
 			return err
 		}
 	}
-	return t.own.Delete([]byte{rowVisitors})
+	return t.own.Delete([]byte{rowLikers})
 }
 
 // outbox collects marks by partition.
