@@ -163,7 +163,9 @@ func (s *system) profile(name string) (stop func()) {
 	for process, admin := range s.admins {
 		running.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
-				if saveProfile(admin, filepath.Join(dir, fmt.Sprintf("%s-%d-%d.pprof", name, process, i))) != nil {
+				file := fmt.Sprintf("%s-%d-%d.pprof", strings.NewReplacer(" ", "-", "/", "-per-", ",", "").Replace(name), process, i)
+				if err := saveProfile(admin, filepath.Join(dir, file)); err != nil {
+					fmt.Fprintln(os.Stderr, "profile:", err)
 					return
 				}
 			}
