@@ -26,7 +26,7 @@ type Config struct {
 	ServiceBurst int     `yaml:"service_burst" default:"1000" range:"1..1000000" help:"maximum number of requests of a service at once, after a pause"`
 	MaxCallers   int     `yaml:"max_callers" default:"100000" range:"100..10000000" help:"maximum number of callers tracked, with about 200 bytes each; the least recently seen is evicted"`
 	// A rejection waits for a processor after these requests.
-	MinConcurrency       int           `yaml:"min_concurrency" default:"12" range:"1..1000000" help:"minimum of the limit of requests in flight per class, at any load"`
+	MinConcurrency       int           `yaml:"min_concurrency" default:"16" range:"1..1000000" help:"minimum of the limit of requests in flight per class, at any load"`
 	MaxSchedulingLatency time.Duration `yaml:"max_scheduling_latency" default:"2ms" range:"100us..1s" help:"95th percentile of the goroutine scheduling latency above which the machine counts as overloaded"`
 }
 
