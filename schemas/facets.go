@@ -41,7 +41,7 @@ type Facets struct {
 func (f *Facets) visit(v fieldVisitor) {
 	v.text("author", (*string)(&f.Author), textBounds{rule: expected, kinds: KindUser}) // AppendLine omits an empty author
 	v.text("board", (*string)(&f.Board), textBounds{rule: nullable, kinds: KindBoard})
-	v.interests("interests", &f.Interests)
+	visitInterests(v, &f.Interests)
 }
 
 // Followees is an iterator over the author, the board and the interests, in this order, without empty ids:

@@ -8,7 +8,7 @@ type fieldVisitor interface {
 	text(name string, value *string, bounds textBounds)
 	time(name string, value *Micros)
 	number(name string, value *float64)
-	interests(name string, list *[]InterestID)
+	ids(name string, list idList, bounds idBounds)
 	attributes(name string, value *map[string]string)
 	embedding(name string, value *[]float32)
 	candidates(name string, list *[]Candidate)
@@ -35,6 +35,39 @@ type textBounds struct {
 	multiline  bool                     // control characters are allowed
 	reserved   string                   // values that are not allowed, for the documentation of check
 	check      func(value string) error // another check; nil: none
+}
+
+// idBounds are the bounds of a list of ids.
+type idBounds struct {
+	rule rule
+	kind string
+	most int // ids
+}
+
+// idList is a list of ids of one type.
+type idList interface {
+	len() int
+	at(i int) string
+	set(ids []string) // removes repeats
+}
+
+// idsOf implements idList.
+type idsOf[T ~string] []T
+
+func (l *idsOf[T]) len() int        { return len(*l) }
+func (l *idsOf[T]) at(i int) string { return string((*l)[i]) }
+
+func (l *idsOf[T]) set(ids []string) {
+	list := make([]T, len(ids))
+	for i, id := range ids {
+		list[i] = T(id)
+	}
+	*l = distinct(list)
+}
+
+// visitInterests visits the interests of an event or a candidate.
+func visitInterests(v fieldVisitor, list *[]InterestID) {
+	v.ids("interests", (*idsOf[InterestID])(list), idBounds{optional, KindInterest, MaxInterests})
 }
 
 // contains reports whether a list separated by "|" contains a value.

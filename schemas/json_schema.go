@@ -141,8 +141,8 @@ func (s *jsonSchema) number(name string, _ *float64) {
 	s.add(name, required, map[string]any{"type": "number"})
 }
 
-func (s *jsonSchema) interests(name string, _ *[]InterestID) {
-	s.add(name, optional, map[string]any{"type": "array", "items": idSchema(KindInterest), "maxItems": MaxInterests})
+func (s *jsonSchema) ids(name string, _ idList, b idBounds) {
+	s.add(name, b.rule, map[string]any{"type": "array", "items": idSchema(b.kind), "maxItems": b.most})
 }
 
 func (s *jsonSchema) attributes(name string, _ *map[string]string) {

@@ -19,7 +19,7 @@ func (e *PinEvent) Facets() Facets {
 func (e *PinEvent) visit(v fieldVisitor) {
 	e.Event.visit(v, textBounds{kinds: KindUser}, textBounds{values: "create|update|delete"}, KindPin)
 	v.text("board", (*string)(&e.Board), textBounds{rule: nullable, kinds: KindBoard})
-	v.interests("interests", &e.Interests)
+	visitInterests(v, &e.Interests)
 	v.text("title", &e.Title, textBounds{rule: optional, maxBytes: MaxTitleBytes, multiline: true})
 	v.text("link", &e.Link, textBounds{rule: optional, maxBytes: MaxLinkBytes})
 	v.attributes("attributes", &e.Attributes)

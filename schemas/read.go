@@ -44,21 +44,19 @@ func (o *object) number(name string, value *float64) {
 	})
 }
 
-func (o *object) interests(name string, list *[]InterestID) {
-	o.field(name, optional, func(raw []byte) error {
+func (o *object) ids(name string, list idList, b idBounds) {
+	o.field(name, b.rule, func(raw []byte) error {
 		items, err := parseArray(raw)
 		if err != nil {
 			return err
 		}
-		ids := make([]InterestID, len(items))
+		ids := make([]string, len(items))
 		for i, item := range items {
-			id, err := parseText(item)
-			if err != nil {
+			if ids[i], err = parseText(item); err != nil {
 				return fmt.Errorf("entry %d: %w", i, err)
 			}
-			ids[i] = InterestID(id)
 		}
-		*list = distinct(ids)
+		list.set(ids)
 		return nil
 	})
 }

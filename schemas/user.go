@@ -8,10 +8,12 @@ type UserEvent struct {
 	Embedding  []float32         `avro:"embedding" json:"embedding,omitempty"` // null in Avro is nil here
 }
 
+func (e *UserEvent) removeRepeats() { e.Interests = distinct(e.Interests) }
+
 func (e *UserEvent) visit(v fieldVisitor) {
 	actor := textBounds{kinds: KindUser, equals: string(e.Object)}
 	e.Event.visit(v, actor, textBounds{values: "update|delete"}, KindUser)
-	v.interests("interests", &e.Interests)
+	visitInterests(v, &e.Interests)
 	v.attributes("attributes", &e.Attributes)
 	v.embedding("embedding", &e.Embedding)
 }

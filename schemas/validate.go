@@ -74,10 +74,13 @@ func (c *checker) number(name string, value *float64) {
 	}
 }
 
-func (c *checker) interests(name string, list *[]InterestID) {
-	c.count(name, len(*list), MaxInterests)
-	for i := range min(len(*list), MaxInterests) {
-		if err := parseKind(string((*list)[i]), KindInterest); err != nil {
+func (c *checker) ids(name string, list idList, b idBounds) {
+	if b.rule == required && list.len() == 0 {
+		c.note(name, errors.New("empty"))
+	}
+	c.count(name, list.len(), b.most)
+	for i := range min(list.len(), b.most) {
+		if err := parseKind(list.at(i), b.kind); err != nil {
 			c.note(fmt.Sprintf("%s[%d]", name, i), err)
 		}
 	}

@@ -64,8 +64,8 @@ func finishDecoding(wire any) {
 			c.Interests = distinct(c.Interests)
 			w.Offer.Candidates[i] = c.Candidate
 		}
-	case *UserEvent:
-		w.Interests = distinct(w.Interests)
+	case interface{ removeRepeats() }:
+		w.removeRepeats()
 	case *Delivery:
 		w.Continuation = slices.Clip(w.Continuation)
 	case *ItemCounts:
@@ -84,7 +84,7 @@ func boardOf(b *BoardID) BoardID {
 
 // distinct removes repeats in place and keeps the first of each. It compares all pairs, so it leaves lists that are longer
 // than any valid event's unchanged; validation rejects these.
-func distinct(ids []InterestID) []InterestID {
+func distinct[T comparable](ids []T) []T {
 	if len(ids) > 4*MaxInterests {
 		return ids
 	}
