@@ -1,10 +1,6 @@
 package feature
 
-import (
-	"slices"
-
-	"github.com/smartfeed/smartfeed/schemas"
-)
+import "slices"
 
 // combination checks that the keys of a definition fit together, and sets defaults that depend on other keys.
 type combination struct {
@@ -108,7 +104,6 @@ func (c *combination) ofActions() {
 	c.want(c.GroupBy.isZero() || r.grouped || c.Aggregate == Cosine, "group_by", "group_by: %s is not taken by group", c.Aggregate)
 	c.want(c.Aggregate != Cosine || c.Entity == Pair, "aggregate", "aggregate cosine: compares a pin with a user: want entity pair")
 	c.want(!c.GroupBy.isVector() || c.Entity != User, "group_by", "group_by %q: an embedding has no values to group by", c.GroupBy)
-	c.want(!slices.Contains(c.Verbs, schemas.ImpressionCount), "verbs", "verbs: impressions are counted for entity pin only")
 	switch r.of {
 	case nothing:
 		c.want(c.Of.isZero(), "of", "of: %s is taken of actions: want none", c.Aggregate)

@@ -42,7 +42,7 @@ func definitionKeys() []definitionKey {
 			func(p *parser, d *Definition, v *yaml.Node) { d.Description = p.text(v, "description") }},
 		{Key{"entity", "text", "user, pin or pair", "required", "the subject of the feature; a pair is a user and a pin"},
 			func(p *parser, d *Definition, v *yaml.Node) { d.Entity = scalar(p, v, "entity", parseEntity) }},
-		{Key{"verbs", "text or list", fmt.Sprintf("at most %d", MaxVerbs), "all; for a pin, all except impression", "verbs of the actions that count; impression is only for entity pin"},
+		{Key{"verbs", "text or list", fmt.Sprintf("at most %d", MaxVerbs), "all; for a pin, all except impression", "verbs of the actions that count"},
 			func(p *parser, d *Definition, v *yaml.Node) { d.Verbs = p.verbs(v) }},
 		{Key{"window", "duration", "above 0 to " + settings.Short(Kept) + ", whole milliseconds", settings.Short(Kept), "actions in (as_of − window, as_of] count"},
 			func(p *parser, d *Definition, v *yaml.Node) { d.Window = scalar(p, v, "window", parseWindow) }},

@@ -116,7 +116,6 @@ func TestParse_ReportsEveryMistakeWithItsLine(t *testing.T) {
 		"microseconds":       {"features: [{name: a, " + valid + ", window: 1500us}]", []string{`window "1500us": want a whole number of milliseconds`}},
 		"null verb":          {"features: [{name: a, " + valid + ", verbs: [null]}]", []string{"verbs: want a text", "an empty verb"}},
 		"verb twice":         {"features: [{name: a, " + valid + ", verbs: [save, save]}]", []string{`verbs: "save" twice`}},
-		"impressions":        {"features: [{name: a, " + valid + ", verbs: impression}]", []string{"impressions are counted for entity pin only"}},
 		"where a list":       {"features: [{name: a, " + valid + ", where: [x]}]", []string{"where: want keys with values"}},
 		"where no path":      {"features: [{name: a, " + valid + ", where: {device: ios}}]", []string{`where "device": want verb, object, actor`}},
 		"where no values":    {"features: [{name: a, " + valid + ", where: {verb: []}}]", []string{"where verb: no values"}},
