@@ -25,7 +25,7 @@ func (p *program) tokenCommand() *cobra.Command {
 		Short: "Print a token for development and tests",
 		Long: `Print a bearer token that is signed with the secret in --auth.secret_file. If the file does not exist, the command creates it.
 The token of a user grants access to that user's feed. The token of a service has the permissions of its scopes:
-` + strings.Join(auth.Scopes(), ", ") + `.
+` + strings.Join([]string{auth.Feed, auth.Features, auth.Events, auth.EventsOf("STREAM"), auth.DeleteUsers, auth.Operate}, ", ") + `.
 Anyone who has the secret can create any token. To trust several issuers separately, use keys (--auth.jwks).`,
 		Example: "  smartfeed token --auth.secret_file token.secret --user user:ada\n  smartfeed token --auth.secret_file token.secret --service dashboard --scope operate,feed --for 8h",
 		Args:    noArguments,
@@ -43,7 +43,7 @@ Anyone who has the secret can create any token. To trust several issuers separat
 	}
 	cmd.Flags().StringVar(&user, "user", "", "user of the token, as user:NAME")
 	cmd.Flags().StringVar(&grant.Service, "service", "", "service of the token, with or without auth.service_prefix")
-	cmd.Flags().StringSliceVar(&grant.Scopes, "scope", nil, "scopes of the service: "+strings.Join(auth.Scopes(), ", "))
+	cmd.Flags().StringSliceVar(&grant.Scopes, "scope", nil, "scopes of the service")
 	cmd.Flags().DurationVar(&grant.For, "for", time.Hour, "lifetime, 1s to "+maxTokenLifetime.String())
 	complete(cmd, "scope", auth.Scopes()...)
 	return cmd

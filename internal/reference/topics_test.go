@@ -264,10 +264,10 @@ func TestConcepts_ExplainsPipelinePicture(t *testing.T) {
 	_, section, _ := strings.Cut(string(page), "## The pipeline picture of the console\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	for _, topic := range topics.Catalogue(topics.Profile{}) {
-		if len(topic.Readers) == 0 || topic.Record == "" {
+		if len(topic.Readers) == 0 || topic.Record == "" || topic.Input {
 			continue
 		}
-		for _, name := range slices.Concat([]string{topic.Name}, topic.Writers, topic.Readers) {
+		for _, name := range slices.Concat([]string{topic.Name, topics.Producers}, topic.Writers, topic.Readers) {
 			if !strings.Contains(section, code(name)) {
 				t.Errorf("the section about the pipeline picture does not explain %s", name)
 			}
