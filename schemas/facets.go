@@ -73,18 +73,31 @@ func (f Facets) Equal(other Facets) bool {
 	return f.Author == other.Author && f.Board == other.Board && slices.Equal(f.Interests, other.Interests)
 }
 
-// AppendBinary appends the encoding of the facets in rows:
+// AppendBinary appends the encoding of the facets in rows. Empty texts at the end are omitted, so a text can be added without
+// another format:
 //
-//	author     length as uvarint, bytes
-//	board      as author
-//	interests  count as uvarint, then each as author
+//	texts      count as uvarint, then author and board, each after its length as uvarint
+//	interests  count as uvarint, then each after its length
 func (f *Facets) AppendBinary(b []byte) []byte {
-	b = appendText(appendText(b, f.Author), f.Board)
+	texts := f.texts()
+	count := len(texts)
+	for count > 0 && *texts[count-1] == "" {
+		count--
+	}
+	b = binary.AppendUvarint(b, uint64(count))
+	for _, text := range texts[:count] {
+		b = appendText(b, *text)
+	}
 	b = binary.AppendUvarint(b, uint64(len(f.Interests)))
 	for _, id := range f.Interests {
 		b = appendText(b, id)
 	}
 	return b
+}
+
+// texts returns the facets other than the interests, in the order of their encoding.
+func (f *Facets) texts() [2]*string {
+	return [...]*string{(*string)(&f.Author), (*string)(&f.Board)}
 }
 
 func appendText[T ~string](b []byte, s T) []byte {
@@ -94,11 +107,20 @@ func appendText[T ~string](b []byte, s T) []byte {
 // ErrFacets is returned for bytes that are not encoded facets: a row is damaged, or another program wrote it.
 var ErrFacets = errors.New("decode facets: truncated or malformed")
 
-// DecodeFacets decodes facets from the start of s and returns the rest of s. The ids share the memory of s. newList returns
-// the list for n interests, n > 0; nil means that each one is allocated.
-func DecodeFacets(s string, newList func(n int) []InterestID) (f Facets, rest string, err error) {
+// DecodeFacets decodes facets from the start of s and returns the rest of s. The ids share the memory of s.
+func DecodeFacets(s string) (f Facets, rest string, err error) { return DecodeFacetsInto(s, nil) }
+
+// DecodeFacetsInto is DecodeFacets with a function that returns the list for n interests, n > 0; nil: allocate each list.
+func DecodeFacetsInto(s string, newList func(n int) []InterestID) (f Facets, rest string, err error) {
 	d := facetsDecoder{rest: s}
-	f.Author, f.Board = UserID(d.text()), BoardID(d.text())
+	texts := f.texts()
+	count := d.length()
+	if count > len(texts) {
+		return Facets{}, "", ErrFacets
+	}
+	for _, text := range texts[:count] {
+		*text = d.text()
+	}
 	if n := d.length(); n > 0 && newList != nil {
 		f.Interests = newList(n)
 	} else if n > 0 {

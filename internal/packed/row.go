@@ -114,6 +114,15 @@ func (p *Packer) Bytes(v *[]byte) {
 	*v = p.in.Bytes()
 }
 
+// Encoded packs a value that has its own encoding. decode is as in Part.
+func Encoded[T any](p *Packer, v *T, add func(v *T, b []byte) []byte, decode func(s string) (v T, rest string, err error)) {
+	if p.in == nil {
+		p.out = add(v, p.out)
+		return
+	}
+	*v = Part(p.in, decode)
+}
+
 // Items packs the number of items, and each item with pack, which must write at least one byte.
 func Items[T any](p *Packer, list *[]T, pack func(p *Packer, item *T)) {
 	if p.in == nil {

@@ -20,7 +20,7 @@ type recentActions []schemas.Near
 
 // Pack implements packed.Row.
 func (r *recentActions) Pack(p *packed.Packer) {
-	p.Version(3)
+	p.Version(4)
 	packed.Items(p, (*[]schemas.Near)(r), func(p *packed.Packer, a *schemas.Near) {
 		packed.Int(p, &a.Time)
 		packed.Float(p, &a.Weight)

@@ -20,9 +20,10 @@ func enrich(e *schemas.ActionEvent, a schemas.ObjectAttributes) *schemas.Enriche
 // attributes returns the attributes of a version for a join with actions. The author, creation and quality are those of the
 // pin, regardless of the sender of the version. The version number is the newest.
 func attributes(p *pin, version *schemas.PinEvent) schemas.ObjectAttributes {
-	now := p.version()
+	now, facets := p.version(), version.Facets()
+	facets.Author = now.Author
 	return schemas.ObjectAttributes{
-		Facets:     schemas.Facets{Author: now.Author, Board: version.Board, Interests: version.Interests},
+		Facets:     facets,
 		Embedding:  version.Embedding,
 		Attributes: version.Attributes,
 		Version:    now.Version,

@@ -25,7 +25,7 @@ func TestPinRowGolden(t *testing.T) {
 		lastVersion: 1_700_000_000_000_001,
 		deletedBy:   "e-9",
 		origin:      origin{moment{1_600_000_000_000_000, "e-1"}, "user:ada", 1.5},
-		head:        head{board: "board:pots", interests: []schemas.InterestID{"interest:clay"}, title: "A pot", link: "https://example.com/pot"},
+		head:        head{facets: schemas.Facets{Board: "board:pots", Interests: []schemas.InterestID{"interest:clay"}}, title: "A pot", link: "https://example.com/pot"},
 		kept:        []moment{{1_700_000_000_000_000, "e-2"}, {-1, "e-1"}},
 		notified:    []schemas.Followee{"user:ada", "board:pots", "interest:clay"},
 	}

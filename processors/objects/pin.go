@@ -50,10 +50,9 @@ type origin struct {
 
 // head holds the fields that the newest create or update of a pin sets, except the attributes.
 type head struct {
-	board     schemas.BoardID
-	interests []schemas.InterestID
-	title     string
-	link      string
+	facets schemas.Facets // without the author, see origin
+	title  string
+	link   string
 }
 
 // change is the effect of an event on a pin.
@@ -90,7 +89,8 @@ func (p *pin) apply(e *schemas.PinEvent, cfg Config) change {
 
 	c := p.keep(at, cfg.MaxVersions)
 	if newer {
-		p.head = head{e.Board, e.Interests, e.Title, e.Link}
+		p.head = head{e.Facets(), e.Title, e.Link}
+		p.head.facets.Author = ""
 	}
 	if earlier {
 		p.origin = origin{at, e.Actor, quality(cfg.QualityRules, e)}
@@ -163,7 +163,9 @@ func sameForFollowees(a, b schemas.PinVersion) bool {
 }
 
 func (p *pin) facets() schemas.Facets {
-	return schemas.Facets{Author: p.origin.author, Board: p.head.board, Interests: p.head.interests}
+	f := p.head.facets
+	f.Author = p.origin.author
+	return f
 }
 
 // version returns the pin for other groups. A deleted pin has no facets, because its former author must not be revealed;
@@ -195,14 +197,13 @@ func (p *pin) asOf(t schemas.Micros) moment {
 
 // Pack implements packed.Row. The id is the owner of the row.
 func (p *pin) Pack(to *packed.Packer) {
-	to.Version(1)
+	to.Version(2)
 	packed.Int(to, &p.lastVersion)
 	packed.String(to, &p.deletedBy)
 	packMoment(to, &p.origin.moment)
 	packed.String(to, &p.origin.author)
 	packed.Float(to, &p.origin.quality)
-	packed.String(to, &p.head.board)
-	packed.Items(to, &p.head.interests, packed.String[schemas.InterestID])
+	packed.Encoded(to, &p.head.facets, (*schemas.Facets).AppendBinary, schemas.DecodeFacets)
 	packed.String(to, &p.head.title)
 	packed.String(to, &p.head.link)
 	packed.Items(to, &p.kept, packMoment)

@@ -53,7 +53,7 @@ func uint64At(s string) (n uint64) {
 
 // The first byte of a body: the version of its format, and the flag.
 const (
-	formatBody  = 1
+	formatBody  = 2
 	flagDeleted = 1
 )
 
@@ -77,9 +77,7 @@ func PackNeighbor(p *packed.Packer, n *schemas.Neighbor) {
 	packed.Int(p, &n.Version)
 	packed.Float(p, &n.Quality)
 	packed.Int(p, &n.Created)
-	packed.String(p, &n.Author)
-	packed.String(p, &n.Board)
-	packed.Items(p, &n.Interests, packed.String[schemas.InterestID])
+	packed.Encoded(p, &n.Facets, (*schemas.Facets).AppendBinary, schemas.DecodeFacets)
 }
 
 // errBody is returned for a row that holds no body: another program wrote the table, or the row is damaged.
@@ -126,7 +124,7 @@ func parseBody(s string, newList func(n int) []schemas.InterestID) (schemas.PinC
 	if err != nil {
 		return schemas.PinContent{}, err
 	}
-	facets, rest, err := schemas.DecodeFacets(s[headBytes:], newList)
+	facets, rest, err := schemas.DecodeFacetsInto(s[headBytes:], newList)
 	if err != nil || rest != "" {
 		return schemas.PinContent{}, errBody
 	}

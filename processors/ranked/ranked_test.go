@@ -69,9 +69,9 @@ func TestAppendBody_Golden(t *testing.T) {
 		body schemas.PinContent
 		want string
 	}{
-		"all": {pottery, "02" + "00060a24181e4000" + "08757365723a616461" + "07626f6172643a62" + "02" +
+		"all": {pottery, "04" + "00060a24181e4000" + "02" + "08757365723a616461" + "07626f6172643a62" + "02" +
 			"0a696e7465726573743a78" + "0b696e7465726573743ac3a9"},
-		"deleted": {gone, "03" + "ffffffffffffffff" + "08757365723a616461" + "00" + "00"},
+		"deleted": {gone, "05" + "ffffffffffffffff" + "01" + "08757365723a616461" + "00"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			row := ranked.AppendBody(nil, &c.body)

@@ -30,7 +30,7 @@ func placeName(s strength, id schemas.ID) []byte {
 
 // Pack implements packed.Row. The id is in the name of the row.
 func (n *neighbor) Pack(p *packed.Packer) {
-	p.Version(2)
+	p.Version(3)
 	packed.Float(p, &n.strength)
 	ranked.PackNeighbor(p, &n.Neighbor)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // rowVersion is the first byte of every row, after the rank of a pin's row. Change it when the fields of a row change.
-const rowVersion = 3
+const rowVersion = 4
 
 // rankBytes is the length of a rank: the version at the start of a pin's row, by which the newer row wins.
 const rankBytes = 8
@@ -112,7 +112,7 @@ func (d *actionReader) facets(field []byte) (err error) {
 	}
 	list := d.ObjectAttributes.Interests
 	var rest string
-	d.ObjectAttributes.Facets, rest, err = schemas.DecodeFacets(d.texts.add(field), func(n int) []schemas.InterestID {
+	d.ObjectAttributes.Facets, rest, err = schemas.DecodeFacetsInto(d.texts.add(field), func(n int) []schemas.InterestID {
 		return slices.Grow(list[:0], n)[:n]
 	})
 	if err != nil || rest != "" {
@@ -172,10 +172,6 @@ func (t *textBuffer) add(b []byte) string {
 	return t.b.String()[from:]
 }
 
-func readFacets(r *packed.Reader) schemas.Facets {
-	return packed.Part(r, func(s string) (schemas.Facets, string, error) { return schemas.DecodeFacets(s, nil) })
-}
-
 // appendAttributes sorts the attributes, so that the same ones always have the same bytes.
 func appendAttributes(b []byte, attributes map[string]string) []byte {
 	for _, key := range slices.Sorted(maps.Keys(attributes)) {
@@ -217,7 +213,7 @@ type card struct {
 	facets  schemas.Facets
 }
 
-func readCard(r *packed.Reader) card { return card{r.Flag(), readFacets(r)} }
+func readCard(r *packed.Reader) card { return card{r.Flag(), packed.Part(r, schemas.DecodeFacets)} }
 
 // A row holds the counts of a pin for one day. The features of a thousand pins then take a few thousand reads by key
 // instead of hundreds of rows per pin. The row holds the nonempty steps, ascending.

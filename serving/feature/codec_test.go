@@ -79,9 +79,9 @@ func TestAppendAction_Bytes(t *testing.T) {
 		},
 		ActorAttributes: schemas.ActorAttributes{Attributes: map[string]string{"c": ""}},
 	}
-	const want = "03" + "0473617665" + "0570696e3a31" + // save pin:1
+	const want = "04" + "0473617665" + "0570696e3a31" + // save pin:1
 		"07626f6172643a31" + "04686f6d65" + // board:1 home
-		"14" + "06757365723a32" + "00" + "010a696e7465726573743a31" + // user:2, no board, interest:1
+		"14" + "01" + "06757365723a32" + "010a696e7465726573743a31" + // user:2, no board, interest:1
 		"00" + "080161013101620132" + "00" + "03016300" + // no interests of the actor; a=1 b=2, none, c=
 		"040000803f" + "00"
 	if got := hex.EncodeToString(appendAction(nil, &a)); got != want {

@@ -22,11 +22,7 @@ import (
 // byte: dead for a follow, live for a block.
 
 // rowVersion is the version of the fields of a row.
-const rowVersion = 2
-
-func readFacets(r *packed.Reader) schemas.Facets {
-	return packed.Part(r, func(s string) (schemas.Facets, string, error) { return schemas.DecodeFacets(s, nil) })
-}
+const rowVersion = 3
 
 func appendEntry(b []byte, e *schemas.FeedEntry) []byte {
 	b = packed.AppendOrdered(packed.AppendFlag(b, e.Pin == ""), e.Time)
@@ -42,7 +38,7 @@ func decodeEntry(user schemas.UserID, position int64, value []byte) (schemas.Fee
 	e.Time = packed.Ordered[schemas.Micros](r)
 	r.Version(rowVersion)
 	e.Pin, e.Source = packed.Text[schemas.PinID](r), packed.Text[schemas.Source](r)
-	e.Facets, e.RankScore = readFacets(r), schemas.RankScore(r.Float())
+	e.Facets, e.RankScore = packed.Part(r, schemas.DecodeFacets), schemas.RankScore(r.Float())
 	e.Created, e.Pool = schemas.Micros(r.Varint()), packed.Text[schemas.Source](r)
 	return e, r.End()
 }
@@ -56,7 +52,7 @@ func appendVersion(b []byte, p *schemas.PinVersion) []byte {
 func readVersion(r *packed.Reader, pin schemas.PinID) schemas.PinVersion {
 	p := schemas.PinVersion{Pin: pin, Version: packed.Ordered[schemas.Version](r)}
 	p.Deleted = r.Version(rowVersion).Flag()
-	p.Facets, p.Created = readFacets(r), schemas.Micros(r.Varint())
+	p.Facets, p.Created = packed.Part(r, schemas.DecodeFacets), schemas.Micros(r.Varint())
 	p.Quality = r.Float()
 	return p
 }

@@ -58,7 +58,8 @@ func (x *pin) create() *schemas.PinEvent {
 
 // facets returns the author of the earliest create and the other facets of the version.
 func (x *pin) facets(version *schemas.PinEvent) schemas.Facets {
-	f := schemas.Facets{Board: version.Board, Interests: version.Interests}
+	f := version.Facets()
+	f.Author = ""
 	if create := x.create(); create != nil {
 		f.Author = create.Actor
 	}
