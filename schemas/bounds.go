@@ -9,18 +9,19 @@ import (
 
 // The bounds of input events. An event that exceeds one is rejected, never truncated.
 const (
-	MaxEventIDBytes   = 128
-	MaxInterests      = 64   // of a pin, a user or a candidate; repeats do not count
-	MaxAttributes     = 64   // of a pin, a user or an action
-	MaxAttributeName  = 64   // bytes
-	MaxAttributeBytes = 1024 // of one value
-	MaxTitleBytes     = 512
-	MaxLinkBytes      = 2048
-	MaxSurfaceBytes   = 128
-	MaxSourceBytes    = 64
-	MaxVerbBytes      = 64
-	MaxEmbedding      = 2048 // numbers
-	MaxCandidates     = 1000 // of an offer
+	MaxEventIDBytes      = 128
+	MaxInterests         = 64   // of a pin, a user or a candidate; repeats do not count
+	MaxAttributes        = 64   // of a pin, a user or an action
+	MaxAttributeName     = 64   // bytes
+	MaxAttributeBytes    = 1024 // of one value
+	MaxTitleBytes        = 512
+	MaxLinkBytes         = 2048
+	MaxSurfaceBytes      = 128
+	MaxSourceBytes       = 64
+	MaxVerbBytes         = 64
+	MaxEmbedding         = 2048 // numbers
+	MaxCandidates        = 1000 // of an offer
+	MaxClientImpressions = 100  // pins of a record; ClientImpressions.Actions numbers them with two digits
 )
 
 // MaxAhead is the maximum time between an event's arrival and a later event time, to allow for differences between clocks.

@@ -4,11 +4,12 @@ import "fmt"
 
 // The streams of input events. Each is a Kafka topic with the same name.
 const (
-	StreamUsers      = "users"
-	StreamFollows    = "follows"
-	StreamPins       = "pins"
-	StreamActions    = "actions"
-	StreamCandidates = "candidates"
+	StreamUsers             = "users"
+	StreamFollows           = "follows"
+	StreamPins              = "pins"
+	StreamActions           = "actions"
+	StreamCandidates        = "candidates"
+	StreamClientImpressions = "client-impressions"
 )
 
 // inputStreams is the registry of the streams that clients may write to, in the order in which their events depend on each
@@ -20,6 +21,7 @@ func inputStreams() []inputStream {
 		inputOf[PinEvent](StreamPins),
 		inputOf[ActionEvent](StreamActions),
 		inputOf[Offer](StreamCandidates),
+		inputOf[ClientImpressions](StreamClientImpressions),
 	}
 }
 

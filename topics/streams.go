@@ -8,11 +8,12 @@ import (
 
 // Names of the topics, each with the key of its records.
 const (
-	Pins       = schemas.StreamPins       // pin
-	Follows    = schemas.StreamFollows    // followee
-	Actions    = schemas.StreamActions    // pin
-	Users      = schemas.StreamUsers      // user
-	Candidates = schemas.StreamCandidates // user
+	Pins              = schemas.StreamPins              // pin
+	Follows           = schemas.StreamFollows           // followee
+	Actions           = schemas.StreamActions           // pin
+	Users             = schemas.StreamUsers             // user
+	Candidates        = schemas.StreamCandidates        // user
+	ClientImpressions = schemas.StreamClientImpressions // user
 
 	Publications    = "publications"     // followee
 	PinCards        = "pin-cards"        // pin
@@ -51,11 +52,12 @@ const (
 
 // Streams are all topics with a record type, bound to one registry. The zero value is not usable; see Open.
 type Streams struct {
-	Pins       Stream[schemas.PinEvent]
-	Follows    Stream[schemas.FollowEvent]
-	Actions    Stream[schemas.ActionEvent]
-	Users      Stream[schemas.UserEvent]
-	Candidates Stream[schemas.Offer]
+	Pins              Stream[schemas.PinEvent]
+	Follows           Stream[schemas.FollowEvent]
+	Actions           Stream[schemas.ActionEvent]
+	Users             Stream[schemas.UserEvent]
+	Candidates        Stream[schemas.Offer]
+	ClientImpressions Stream[schemas.ClientImpressions]
 
 	Publications    Stream[schemas.Publication]
 	PinCards        Stream[schemas.Card]
@@ -139,7 +141,11 @@ func (s *Streams) inputs(p Profile) []row {
 			Name: Pins, Key: "pin", Retention: unlimited,
 			Writers: list{Fanout}, Readers: list{Objects}, Personal: "the pins' events, deletes included",
 		}},
-		{&s.Actions, Topic{Name: Actions, Key: "pin", Retention: p.Actions, Readers: list{Objects}, Personal: userEvents}},
+		{&s.ClientImpressions, Topic{Name: ClientImpressions, Key: "user", Readers: list{Actors}, Personal: userEvents}},
+		{&s.Actions, Topic{
+			Name: Actions, Key: "pin", Retention: p.Actions,
+			Writers: list{Actors}, Readers: list{Objects}, Personal: userEvents,
+		}},
 		{&s.Candidates, Topic{
 			Name: Candidates, Key: "user",
 			Readers: list{Pools}, Personal: "pins offered to the user",

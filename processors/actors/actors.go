@@ -1,7 +1,7 @@
 // Package actors stores the profile of each user and computes the user's affinities from their actions.
 //
 //	owner   user
-//	in      users, actions-joined
+//	in      users, client-impressions, actions-joined
 //	rows    the profile, one affinity per facet (author, board, interest), when affinities were last sent, the last
 //	        actions on pins
 //	out     actions-enriched and affinities (key user), edge-weights (key followee), users-deleted (key user),
@@ -93,11 +93,12 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 		Name: topics.Actors,
 		Inputs: []rows.Input{
 			rows.Keyed(s.Users, g.user),
+			rows.Keyed(s.ClientImpressions, g.impressions),
 			rows.Keyed(s.ActionsJoined, g.action),
 		},
 		Outputs: []string{
 			topics.ActionsEnriched, topics.EdgeWeights, topics.Affinities, topics.UsersDeleted, topics.Erasures, topics.PinActors,
-			topics.RelatedRequests, topics.BoardSaves,
+			topics.RelatedRequests, topics.BoardSaves, topics.Actions,
 		},
 		Timer:  g.timer,
 		Memory: func() any { return newRankings() },
@@ -131,6 +132,23 @@ func (g *group) user(tx *rows.Tx, e *schemas.UserEvent) error {
 		return t.erase(e)
 	case deletesAgain:
 		return t.announceDeleted(e)
+	}
+	return nil
+}
+
+// impressions turns the pins that were on the user's screen into actions. The group objects drops repeats.
+func (g *group) impressions(tx *rows.Tx, i *schemas.ClientImpressions) error {
+	if err := rows.Validate(tx, i, nil); err != nil {
+		return err
+	}
+	if g.deleted.Has(i.User) {
+		tx.Count(dropDeletedUser)
+		return nil
+	}
+	for e := range i.Actions() {
+		if err := rows.Send(tx, g.streams.Actions, e.Key(), e); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ type DeletedUsers interface {
 
 // Group returns the topology of the group.
 func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
-	g := &group{cfg: cfg, streams: s, deleted: deleted}
+	g := &group{cfg: cfg, streams: s, deleted: deleted, verbs: cfg.Verbs.With(schemas.Verbs{schemas.ImpressionCount: 0})}
 	return rows.Group{
 		Name: topics.Objects,
 		Inputs: []rows.Input{
@@ -114,6 +114,7 @@ type group struct {
 	cfg     Config
 	streams *topics.Streams
 	deleted DeletedUsers
+	verbs   schemas.Verbs // of actions; client impressions are actions, too
 }
 
 // pin processes a create, update or delete.
@@ -156,7 +157,7 @@ func (g *group) pin(tx *rows.Tx, e *schemas.PinEvent) error {
 
 // action processes an action on a pin.
 func (g *group) action(tx *rows.Tx, e *schemas.ActionEvent) error {
-	if err := rows.Validate(tx, e, g.cfg.Verbs); err != nil {
+	if err := rows.Validate(tx, e, g.verbs); err != nil {
 		return err
 	}
 	t := g.table(tx, tx.Own())
@@ -176,8 +177,10 @@ func (g *group) action(tx *rows.Tx, e *schemas.ActionEvent) error {
 		tx.Count(dropDuplicate)
 		return nil
 	}
-	if err := t.countEvent(p, string(e.Verb), e.Time, e.Actor); err != nil {
-		return err
+	if e.Verb != schemas.ImpressionCount { // impressions of visits count for the pin, see impressions
+		if err := t.countEvent(p, string(e.Verb), e.Time, e.Actor); err != nil {
+			return err
+		}
 	}
 	if len(p.kept) == 0 {
 		return t.hold(p, e)

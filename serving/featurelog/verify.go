@@ -75,8 +75,8 @@ func (v *Verifier) Expect(rec *schemas.LoggedFeatures) {
 	v.byKey = v.byKey || slices.ContainsFunc(rec.Values, func(value schemas.FeatureValue) bool { return v.defs[value.Feature].Lookup })
 }
 
-// Add adds an action of the log, or an impression: an action without an actor and with the verb
-// schemas.ImpressionCount.
+// Add adds an action of the log, or an impression of a visit: an action without an actor and with the verb
+// schemas.ImpressionCount. With an actor, it is an impression that a client reported, which does not count for the pin.
 func (v *Verifier) Add(a Arrived) {
 	if list, ok := v.byUser[a.Actor]; ok {
 		v.byUser[a.Actor] = append(list, a)
@@ -84,7 +84,7 @@ func (v *Verifier) Add(a Arrived) {
 			v.pins[pin] = &pinHistory{}
 		}
 	}
-	if list, ok := v.byPin[schemas.PinID(a.Object)]; ok {
+	if list, ok := v.byPin[schemas.PinID(a.Object)]; ok && (a.Verb != schemas.ImpressionCount || a.Actor == "") {
 		v.byPin[schemas.PinID(a.Object)] = append(list, a)
 	}
 }
