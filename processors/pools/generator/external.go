@@ -19,9 +19,9 @@ import (
 // ExternalSource is a source of candidates with an HTTP API, which is called while a chunk is composed. Its candidates are
 // filtered like all others: pins that the user has seen, blocked or published are omitted.
 //
-// The request is {"user", "feed", "limit"}. The response is {"candidates": [{"pin", "author", "board", "interests",
-// "created", "score"}…]}. created is RFC 3339 or a number of microseconds. Each source has its own scale of scores. A
-// response has at most 4 MiB and 128 JSON values per requested candidate.
+// The request is {"user", "feed", "limit"}. The response is {"candidates": [{"pin", "created", "score"}…]}, with the fields of
+// schemas.Facets in each candidate. created is RFC 3339 or a number of microseconds. Each source has its own scale of scores.
+// A response has at most 4 MiB and 128 JSON values per requested candidate.
 type ExternalSource struct {
 	Name            schemas.Source `yaml:"name" help:"name of the source, 1 to 64 bytes, not that of a built-in source"`
 	external.Config `yaml:",inline"`
@@ -31,9 +31,9 @@ type ExternalSource struct {
 
 // ExternalModel adds to the scores of candidates while a chunk is composed.
 //
-// The request is {"user", "feed", "candidates": [{"pin", "source", "score", "created", "author", "board", "interests"}…]}.
-// The response is {"scores": {pin: number…}}. A pin without a score gets no addition. The bounds of the response are
-// those of ExternalSource.
+// The request is {"user", "feed", "candidates": [{"pin", "source", "score", "created"}…]}, with the fields of schemas.Facets in
+// each candidate. The response is {"scores": {pin: number…}}. A pin without a score gets no addition. The bounds of the
+// response are those of ExternalSource.
 type ExternalModel struct {
 	external.Config `yaml:",inline"` // without a URL there is no model
 	MaxCandidates   int              `yaml:"max_candidates" default:"200" range:"1..1000" help:"number of best candidates of all sources that are sent to the model"`
