@@ -34,14 +34,14 @@ func TestClientImpressions_CountForUserOnce(t *testing.T) {
 		s.publish(map[string]any{"stream": "pins", "id": pin, "time": at, "actor": "user:bob", "verb": "create", "object": pin})
 	}
 	s.publish(seen("seen-1", "v-1", "pin:1", "pin:2", "pin:1"), seen("seen-1", "v-1", "pin:1", "pin:2"))
-	s.publish(seen("seen-1", "v-1", "pin:2"), seen("seen-2", "v-2", "pin:2")) // the first one has a known id
+	s.publish(seen("seen-1", "v-1", "pin:1", "pin:2"), seen("seen-2", "v-2", "pin:2"))
 
 	features := []string{"on_screen", "of_visit", "pin_impressions_24h", "pin_actions_24h"}
 	answer := post[struct{ Values map[string]map[string]any }](s.api(), "/v1/features",
 		jsonText(t, feature.Request{Features: features, Users: []schemas.UserID{"user:ada"}, Pins: []schemas.PinID{"pin:1"}}))
 	want := map[string]map[string]any{
 		"user:ada": {"on_screen": map[string]any{"user:bob": 3.0}, "of_visit": 2.0},
-		"pin:1":    {"pin_impressions_24h": 0.0, "pin_actions_24h": 0.0},
+		"pin:1":    {"pin_impressions_24h": 0.0, "pin_actions_24h": map[string]any{}},
 	}
 	if diff := cmp.Diff(want, answer.Values); diff != "" {
 		t.Errorf("features (-want +got):\n%s", diff)
