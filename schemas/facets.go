@@ -3,7 +3,9 @@ package schemas
 import (
 	"encoding/binary"
 	"errors"
+	"regexp"
 	"slices"
+	"strings"
 )
 
 // Source is the origin of a candidate. A pool holds one user's candidates of one source.
@@ -31,17 +33,52 @@ func checkOffered(source string) error {
 	return checkText(source, MaxSourceBytes)
 }
 
-// Facets are the ids that determine who receives a pin and who it is hidden from.
+// Facets are the ids that determine who receives a pin and who it is hidden from, and the language of the pin.
 type Facets struct {
 	Author    UserID       `avro:"author" json:"author,omitempty"`
 	Board     BoardID      `avro:"board" json:"board,omitempty"` // "" for none
 	Interests []InterestID `avro:"interests" json:"interests,omitempty"`
+	Language  string       `avro:"language" json:"language,omitempty"` // BCP 47 tag; "": unknown
+}
+
+// maxLanguageBytes is the length that RFC 5646, section 4.4.1, recommends for tags.
+const maxLanguageBytes = 35
+
+// languageTag matches the tags of RFC 5646 that start with a language.
+var languageTag = regexp.MustCompile(`^[a-zA-Z]{2,3}(-[a-zA-Z0-9]{1,8})*$`)
+
+func visitLanguage(v fieldVisitor, tag *string) {
+	v.text("language", tag, textBounds{rule: optional, maxBytes: maxLanguageBytes, check: checkLanguage})
+}
+
+func checkLanguage(tag string) error {
+	if len(tag) > maxLanguageBytes || !languageTag.MatchString(tag) {
+		return badf("%s is not a BCP 47 language tag, such as de or pt-BR", quote(tag))
+	}
+	return nil
+}
+
+// PrimaryLanguage returns the language without its variant, in lower case: pt for pt-BR; "" if it is unknown.
+func (f *Facets) PrimaryLanguage() string {
+	language, _, _ := strings.Cut(f.Language, "-")
+	return strings.ToLower(language)
+}
+
+const languagePrefix = "language:"
+
+// LanguageFacet returns a primary language as a facet of affinities.
+func LanguageFacet(language string) ID { return ID(languagePrefix + language) }
+
+// LanguageOf is the reverse of LanguageFacet. It returns false for other facets.
+func LanguageOf(facet ID) (language string, ok bool) {
+	return strings.CutPrefix(string(facet), languagePrefix)
 }
 
 func (f *Facets) visit(v fieldVisitor) {
 	v.text("author", (*string)(&f.Author), textBounds{rule: expected, kinds: KindUser}) // AppendLine omits an empty author
 	v.text("board", (*string)(&f.Board), textBounds{rule: nullable, kinds: KindBoard})
 	visitInterests(v, &f.Interests)
+	visitLanguage(v, &f.Language)
 }
 
 // Followees is an iterator over the author, the board and the interests, in this order, without empty ids:
@@ -68,15 +105,15 @@ func (f *Facets) Has(followee Followee) bool {
 	return false
 }
 
-// Equal reports whether both have the same author, the same board, and the same interests in the same order.
+// Equal reports whether both have the same author, board and language, and the same interests in the same order.
 func (f Facets) Equal(other Facets) bool {
-	return f.Author == other.Author && f.Board == other.Board && slices.Equal(f.Interests, other.Interests)
+	return f.Author == other.Author && f.Board == other.Board && f.Language == other.Language && slices.Equal(f.Interests, other.Interests)
 }
 
 // AppendBinary appends the encoding of the facets in rows. Empty texts at the end are omitted, so a text can be added without
 // another format:
 //
-//	texts      count as uvarint, then author and board, each after its length as uvarint
+//	texts      count as uvarint, then author, board and language, each after its length as uvarint
 //	interests  count as uvarint, then each after its length
 func (f *Facets) AppendBinary(b []byte) []byte {
 	texts := f.texts()
@@ -96,8 +133,8 @@ func (f *Facets) AppendBinary(b []byte) []byte {
 }
 
 // texts returns the facets other than the interests, in the order of their encoding.
-func (f *Facets) texts() [2]*string {
-	return [...]*string{(*string)(&f.Author), (*string)(&f.Board)}
+func (f *Facets) texts() [3]*string {
+	return [...]*string{(*string)(&f.Author), (*string)(&f.Board), &f.Language}
 }
 
 func appendText[T ~string](b []byte, s T) []byte {
@@ -165,10 +202,10 @@ func (d *facetsDecoder) text() string {
 	return s
 }
 
-// maxEncodedBytes returns an upper bound of the bytes of the facets in an encoded record: the bytes of the ids, three for
-// the length of each, and eight for the list and for ids that are empty.
+// maxEncodedBytes returns an upper bound of the bytes of the facets in an encoded record: the bytes of the ids and of the
+// language, three for the length of each, and eight for the list and for texts that are empty.
 func (f *Facets) maxEncodedBytes() int {
-	n := 8
+	n := 8 + len(f.Language) + 3
 	for id := range f.Followees {
 		n += len(id) + 3
 	}
@@ -184,6 +221,6 @@ type Affinities struct {
 
 // Affinity is the decayed, weighted sum of a user's actions on pins with one facet, as of Affinities.Time.
 type Affinity struct {
-	Facet ID      `avro:"facet" json:"facet"` // author, board or interest
+	Facet ID      `avro:"facet" json:"facet"` // author, board or interest, or see LanguageFacet
 	Value float64 `avro:"value" json:"value"`
 }

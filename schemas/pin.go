@@ -9,11 +9,12 @@ type PinEvent struct {
 	Link       string            `avro:"link" json:"link,omitempty"`
 	Attributes map[string]string `avro:"attributes" json:"attributes,omitempty"`
 	Embedding  []float32         `avro:"embedding" json:"embedding,omitempty"` // null in Avro is nil here
+	Language   string            `avro:"language" json:"language,omitempty"`   // see Facets
 }
 
 // Facets returns the facets of a pin that its author creates or updates with this event.
 func (e *PinEvent) Facets() Facets {
-	return Facets{Author: e.Actor, Board: e.Board, Interests: e.Interests}
+	return Facets{Author: e.Actor, Board: e.Board, Interests: e.Interests, Language: e.Language}
 }
 
 func (e *PinEvent) visit(v fieldVisitor) {
@@ -24,4 +25,5 @@ func (e *PinEvent) visit(v fieldVisitor) {
 	v.text("link", &e.Link, textBounds{rule: optional, maxBytes: MaxLinkBytes})
 	v.attributes("attributes", &e.Attributes)
 	v.embedding("embedding", &e.Embedding)
+	visitLanguage(v, &e.Language)
 }

@@ -13,6 +13,9 @@ import (
 func (t table) updateAffinities(a *schemas.EnrichedAction) error {
 	weight := t.cfg.Verbs[a.Verb]
 	touched := facets(a, t.deleted)
+	if language := a.ObjectAttributes.PrimaryLanguage(); language != "" {
+		touched = append(touched, schemas.LanguageFacet(language))
+	}
 	if weight == 0 || len(touched) == 0 {
 		return nil
 	}
@@ -65,6 +68,9 @@ func (t table) decayWeight(id schemas.ID) error {
 // putFacet writes an affinity. It sends the edge weight to the followee if its step has changed, and sets a timer for the
 // next change through decay.
 func (t table) putFacet(id schemas.ID, f facet) error {
+	if _, isLanguage := schemas.LanguageOf(id); isLanguage { // it has no edge
+		return rows.PutValue(t.own, facetName(id), &f)
+	}
 	if f.updateWeight(t.cfg, t.now()) {
 		if err := t.sendWeight(id, f.sentWeight, f.sentAt); err != nil {
 			return err

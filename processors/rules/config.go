@@ -22,6 +22,7 @@ type Feed struct {
 
 	AffinityWeight   float64 `yaml:"affinity_weight" range:"0..100" help:"weight of affinities in the score; 0: none"`
 	PopularityWeight float64 `yaml:"popularity_weight" range:"0..100" help:"weight of the save rate in the score; 0: none"`
+	LanguageWeight   float64 `yaml:"language_weight" range:"0..100" help:"weight of the pin's language in the score: multiplied by the language's share of the user's affinities for languages; 0: none"`
 	ModelWeight      float64 `yaml:"model_weight" range:"0..100" help:"weight of the external model in the score, if one is configured; 0: none"`
 
 	Caps           Caps    `yaml:"caps"`
@@ -67,7 +68,7 @@ func Default() Feeds {
 		return map[schemas.Source]float64{schemas.Following: 0.6, schemas.FromInterest: 0.3, schemas.Related: 0.1}
 	}
 	home := Feed{
-		Shares: shares(), DefaultShare: 0.1, ShareWindow: 100, AffinityWeight: 1, PopularityWeight: 0.5, ModelWeight: 1,
+		Shares: shares(), DefaultShare: 0.1, ShareWindow: 100, AffinityWeight: 1, PopularityWeight: 0.5, LanguageWeight: 0.5, ModelWeight: 1,
 		Caps:    Caps{Window: 10, Author: 2, Board: 3, Interest: 5},
 		Defer:   Defer{Margin: 10, Budget: 200, SessionTimeout: 30 * time.Minute, Expiry: 7 * 24 * time.Hour},
 		Explore: Explore{PinImpressions: 100, AuthorImpressions: 1000},

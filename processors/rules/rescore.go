@@ -75,11 +75,11 @@ type term struct {
 }
 
 // UsesAffinities reports whether a rule needs Signals.Affinities.
-func (f Feed) UsesAffinities() bool { return f.AffinityWeight > 0 }
+func (f Feed) UsesAffinities() bool { return f.AffinityWeight > 0 || f.LanguageWeight > 0 }
 
 // terms returns the terms of a score, in the order of their addition.
 func (f Feed) terms(k Signals) []term {
-	all := []term{{name: "affinity"}, {name: "popularity"}, {name: "model"}}
+	all := []term{{name: "affinity"}, {name: "popularity"}, {name: "model"}, {name: "language"}}
 	if weights := newFacetWeights(k.Affinities.Top, f.AffinityWeight); weights != nil {
 		all[0].of = func(c *Candidate) float64 { return weights.sum(&c.Facets) }
 	}
@@ -89,7 +89,28 @@ func (f Feed) terms(k Signals) []term {
 	if k.Model != nil {
 		all[2].of = func(c *Candidate) float64 { return f.ModelWeight * k.Model[c.Pin] }
 	}
+	if shares := languageShares(k.Affinities.Top); f.LanguageWeight > 0 && shares != nil {
+		all[3].of = func(c *Candidate) float64 { return f.LanguageWeight * shares[c.PrimaryLanguage()] }
+	}
 	return all
+}
+
+// languageShares returns each language's share of the positive affinities for languages, or nil if there are none.
+func languageShares(top []schemas.Affinity) (shares map[string]float64) {
+	sum := 0.0
+	for _, a := range top {
+		if language, ok := schemas.LanguageOf(a.Facet); ok && a.Value > 0 {
+			if shares == nil {
+				shares = map[string]float64{}
+			}
+			shares[language] = a.Value
+			sum += a.Value
+		}
+	}
+	for language := range shares {
+		shares[language] /= sum
+	}
+	return shares
 }
 
 // rankScore returns the score in the response.
@@ -139,7 +160,9 @@ type facetWeights map[schemas.ID]float64
 func newFacetWeights(top []schemas.Affinity, strength float64) facetWeights {
 	largest := 0.0
 	for _, a := range top {
-		largest = max(largest, a.Value, -a.Value)
+		if _, isLanguage := schemas.LanguageOf(a.Facet); !isLanguage {
+			largest = max(largest, a.Value, -a.Value)
+		}
 	}
 	if largest == 0 || strength == 0 {
 		return nil
