@@ -53,9 +53,11 @@ func TestFacets_EqualComparesEveryField(t *testing.T) {
 			t.Error("facets differ from themselves")
 		}
 		for i := range reflect.TypeFor[Facets]().NumField() {
-			changed, other := a, reflect.ValueOf(b).Field(i)
-			reflect.ValueOf(&changed).Elem().Field(i).Set(other)
-			if want := cmp.Equal(a, changed, cmpopts.EquateEmpty()); a.Equal(changed) != want {
+			changed := a
+			field, other := reflect.ValueOf(&changed).Elem().Field(i), reflect.ValueOf(b).Field(i)
+			want := cmp.Equal(field.Interface(), other.Interface(), cmpopts.EquateEmpty())
+			field.Set(other)
+			if a.Equal(changed) != want {
 				t.Errorf("%+v and %+v: equal is %t, want %t", a, changed, !want, want)
 			}
 		}
