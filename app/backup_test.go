@@ -29,7 +29,7 @@ func TestBackup_MirrorOfInputsRestoresEverything(t *testing.T) {
 		return startPieces(t, cfg, pieces)
 	}
 	workers, after := restored(processing(topics.RowGroups())), restored(serving())
-	for _, part := range [][]string{{topics.Users, topics.Follows, topics.InterestDecisions}, {topics.Pins}, {topics.Actions, topics.Candidates}} {
+	for _, part := range [][]string{{topics.Users, topics.Follows, topics.InterestDecisions}, {topics.Pins}, {topics.Actions, topics.Candidates, topics.ClientImpressions}} {
 		mirror(t, lost, found, part...)
 		after.wait()
 	}
