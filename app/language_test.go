@@ -6,7 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // A user who acts on pins in a language gets a higher score for candidates in that language and its variants. The weights of
@@ -33,6 +37,17 @@ func TestLanguage_OfUserBoostsCandidates(t *testing.T) {
 		t.Errorf("affinities %+v, want those for a language and an author", state.Affinities)
 	}
 	s.checkNoLoss()
+	log, err := topics.NewLog(s.kafka)
+	must.OK(t, err)
+	defer log.Close()
+	weighted := map[string]bool{}
+	must.OK(t, log.ReadAll(t.Context(), topics.EdgeWeights, func(r *kgo.Record) error {
+		weighted[string(r.Key)] = true
+		return nil
+	}))
+	if !weighted["user:carol"] || len(weighted) != 1 {
+		t.Errorf("weights of edges to %v, want only to user:carol", weighted)
+	}
 
 	for _, tag := range []string{"d", "german", "de_AT", "de-", "de-" + strings.Repeat("x", 9), "de" + strings.Repeat("-abcdefg", 5)} {
 		line := jsonText(t, event(at, tag, "pins", "user:bob", "create", "pin:x", map[string]any{"language": tag}))
