@@ -183,6 +183,14 @@ func featuresFile(_ *testing.T, p *page) {
 	}
 	p.table([]string{"Aggregate", "Value", "Entities", "`of`", "`group_by`", "`half_life`", "`n`"}, rows)
 	p.text("For a pin, only `verb` can be in `group_by`, and `where` is not available: a pin has counts by verb, its actors, and the mean of their embeddings.")
+	p.text("## Groups")
+	p.text("With `group_by`, a value is an object of numbers by group. With several paths, an action counts once in each combination of its values: " +
+		"a save of a pin with two interests is in two groups of `[verb, objectAttributes.interests]`. An action without a value at one of the paths is in no group.")
+	p.text("The name of a group is its value, or its values in the order of the paths, joined by `|`, such as `save|interest:tea`. " +
+		"In the name of several values, `\\` precedes each `|` and `\\` of a value. The order of the paths changes only the names.")
+	p.text("`n` keeps the groups with the most actions, ties by name in ascending order of bytes. In any case, at most `feature.max_groups` groups are counted: " +
+		"those with the newest actions. If there are more, `missing` lists the feature with the reason `cap`.")
+	p.text("A pair has the number of the pin's own group. It is an object of numbers if the pin can have several values at one of the paths.")
 	p.text("Without any matching action, sum, count, rate and distinct are 0, groups are `{}`, and lists are `[]`. Every other value is null and listed in `missing`.")
 	p.text("## Paths")
 	p.text("`where`, `group_by` and `of` name a part of an action. `NAME` stands for the name of an attribute.")

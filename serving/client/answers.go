@@ -125,9 +125,9 @@ type Definition struct {
 	Description string              `json:"description,omitempty"`
 	Entity      string              `json:"entity"` // "user", "pin" or "pair"
 	Verbs       []string            `json:"verbs,omitempty"`
-	Window      string              `json:"window,omitempty"` // such as "24h"
-	Where       map[string][]string `json:"where,omitempty"`  // accepted values by path
-	GroupBy     string              `json:"group_by,omitempty"`
+	Window      string              `json:"window,omitempty"`   // such as "24h"
+	Where       map[string][]string `json:"where,omitempty"`    // accepted values by path
+	GroupBy     json.RawMessage     `json:"group_by,omitempty"` // a path, or a list of paths
 	Aggregate   string              `json:"aggregate"`
 	Of          string              `json:"of,omitempty"`
 	N           int                 `json:"n,omitempty"`

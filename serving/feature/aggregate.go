@@ -1,9 +1,7 @@
 package feature
 
 import (
-	"cmp"
 	"math"
-	"slices"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -20,8 +18,8 @@ func newAggregate(d *Definition, asOf millis, maxGroups int) aggregate {
 	case TakeLast:
 		return &lastActions{n: d.N, last: make(Last, 0, d.N)}
 	case TakeTop:
-		counts := &Definition{Aggregate: Count, GroupBy: d.Of}
-		return &topValues{numbers: *newNumbers(counts, asOf, maxGroups), n: d.N}
+		counts := &Definition{Aggregate: Count, GroupBy: Grouping{d.Of}, N: d.N}
+		return &topValues{*newNumbers(counts, asOf, maxGroups)}
 	case MeanEmbedding, Cosine:
 		return &meanVector{def: d}
 	}
@@ -43,7 +41,7 @@ type numbers struct {
 func newNumbers(d *Definition, asOf millis, maxGroups int) *numbers {
 	rule, _ := d.Aggregate.rule()
 	n := &numbers{def: d, takes: rule.of, asOf: asOf, max: maxGroups}
-	if d.GroupBy.isZero() {
+	if len(d.GroupBy) == 0 {
 		n.all = make([]tally, 1)
 	} else {
 		n.groups, n.all = map[string]int{}, make([]tally, 0, 8)
@@ -67,7 +65,7 @@ func (n *numbers) add(in *actionInput) {
 		n.addTo(&n.all[0], x, in)
 		return
 	}
-	in.groups = in.appendValues(in.groups[:0], n.def.GroupBy)
+	in.groups = in.appendGroups(in.groups[:0], n.def.GroupBy)
 	for _, name := range in.groups {
 		if t := n.group(name); t != nil {
 			n.addTo(t, x, in)
@@ -114,16 +112,26 @@ func (n *numbers) result() Result {
 	if n.groups == nil {
 		return n.all[0].result(n.def)
 	}
-	groups, reasons := make(Groups, len(n.groups)), []Reason(nil)
-	for name, i := range n.groups { // every group has at least one action
-		if x := n.all[i].value(n.def); finite(x) {
-			groups[name] = x
+	largest, reasons := n.largest(), []Reason(nil)
+	groups := make(Groups, len(largest))
+	for _, g := range largest { // every group has at least one action
+		if x := n.all[n.groups[g.Value]].value(n.def); finite(x) {
+			groups[g.Value] = x
 		}
 	}
-	if len(groups) < len(n.groups) {
+	if len(groups) < len(largest) {
 		reasons = append(reasons, Overflow)
 	}
 	return Result{Value: groups, Reasons: append(reasons, n.cap()...)}
+}
+
+// largest returns the groups of the value, with their actions; see Definition.largest.
+func (n *numbers) largest() []Counted {
+	groups := make([]Counted, 0, len(n.groups))
+	for name, i := range n.groups {
+		groups = append(groups, Counted{Value: name, Count: int64(n.all[i].actions)})
+	}
+	return n.def.largest(groups)
 }
 
 // cap returns the reason Cap if there were too many groups.
@@ -207,21 +215,9 @@ func (l *lastActions) add(in *actionInput) {
 func (l *lastActions) result() Result { return Result{Value: l.last} }
 
 // topValues implements top: the greatest of the counts by value.
-type topValues struct {
-	numbers
-	n int
-}
+type topValues struct{ numbers }
 
-func (t *topValues) result() Result {
-	top := make(Top, 0, len(t.groups))
-	for value, i := range t.groups {
-		top = append(top, Counted{Value: value, Count: int64(t.all[i].actions)})
-	}
-	slices.SortFunc(top, func(a, b Counted) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Value, b.Value))
-	})
-	return Result{Value: slices.Clip(top[:min(len(top), t.n)]), Reasons: t.cap()}
-}
+func (t *topValues) result() Result { return Result{Value: Top(t.largest()), Reasons: t.cap()} }
 
 // meanVector implements mean_embedding, and the user's side of cosine.
 type meanVector struct {

@@ -50,7 +50,7 @@ func (c *combination) check() {
 	c.want(c.HalfLife == 0 || r.decays, "half_life", "half_life: %s does not decay: want none", c.Aggregate)
 	c.want(!c.Lookup || c.Entity != Pin && c.Of.part == objectEmbedding, "lookup",
 		"lookup: only objectAttributes.embedding of entity user or pair is looked up by key")
-	c.want(c.N == 0 || r.n, "n", "n: %s has no length: want none", c.Aggregate)
+	c.want(c.N == 0 || r.n || len(c.GroupBy) > 0 && c.Entity != Pair, "n", "n: %s has no length: want none", c.Aggregate)
 	if r.n && c.N == 0 {
 		c.N = DefaultN
 	}
@@ -62,7 +62,7 @@ func (c *combination) ofPin() {
 	switch c.Aggregate {
 	case Count, Rate:
 		c.none(because, "where", "of")
-		c.want(c.GroupBy.isZero() || c.GroupBy.part == verbPart, "group_by", "group_by %q: %s: want verb or none", c.GroupBy, because)
+		c.eachKey(func(p Path) bool { return p.part == verbPart }, because+": want verb or none")
 	case CountDistinct:
 		c.none(because, "where", "group_by", "verbs")
 		c.only(Path{part: actorPart})
@@ -91,19 +91,27 @@ func (c *combination) defaultOf(path Path) {
 // ofPair checks that the definition has groups in which a pin can be looked up, or a vector to compare with the pin's.
 func (c *combination) ofPair() {
 	if c.Aggregate == Cosine {
-		c.want(c.GroupBy.isZero(), "group_by", "group_by: cosine is not taken by group")
+		c.want(len(c.GroupBy) == 0, "group_by", "group_by: cosine is not taken by group")
 		return
 	}
-	c.want(c.GroupBy.ofPin(), "group_by",
-		"group_by %q: a pair has the user's value for the pin's own group: want object or a name below objectAttributes other than embedding", c.GroupBy)
+	const want = "a pair has the user's value for the pin's own group: want object or a name below objectAttributes other than embedding"
+	c.want(len(c.GroupBy) > 0, "group_by", `group_by "": %s`, want)
+	c.eachKey(Path.ofPin, want)
+}
+
+// eachKey checks each path of group_by.
+func (c *combination) eachKey(ok func(Path) bool, problem string) {
+	for _, p := range c.GroupBy {
+		c.want(ok(p), "group_by", "group_by %q: %s", p, problem)
+	}
 }
 
 // ofActions checks group_by, of and verbs of a definition over the actions of a user.
 func (c *combination) ofActions() {
 	r, _ := c.Aggregate.rule()
-	c.want(c.GroupBy.isZero() || r.grouped || c.Aggregate == Cosine, "group_by", "group_by: %s is not taken by group", c.Aggregate)
+	c.want(len(c.GroupBy) == 0 || r.grouped || c.Aggregate == Cosine, "group_by", "group_by: %s is not taken by group", c.Aggregate)
 	c.want(c.Aggregate != Cosine || c.Entity == Pair, "aggregate", "aggregate cosine: compares a pin with a user: want entity pair")
-	c.want(!c.GroupBy.isVector() || c.Entity != User, "group_by", "group_by %q: an embedding has no values to group by", c.GroupBy)
+	c.eachKey(func(p Path) bool { return !p.isVector() || c.Entity != User }, "an embedding has no values to group by")
 	switch r.of {
 	case nothing:
 		c.want(c.Of.isZero(), "of", "of: %s is taken of actions: want none", c.Aggregate)
@@ -129,7 +137,7 @@ func (p *parser) ratio(defs []Definition, d *Definition, lines keyLines) {
 		return
 	}
 	d.GroupBy = d.Numerator.GroupBy
-	if d.GroupBy != d.Denominator.GroupBy {
+	if !slices.Equal(d.GroupBy, d.Denominator.GroupBy) {
 		p.at(lines.of("denominator"), "denominator %s: want the same group_by as %s", d.Denominator.Name, d.Numerator.Name)
 	}
 }
@@ -148,6 +156,9 @@ func (p *parser) part(defs []Definition, d *Definition, key string, of *Definiti
 	if rule, _ := found.Aggregate.rule(); found.Entity != d.Entity || !rule.grouped {
 		p.at(lines.of(key), "%s %s: want a feature of entity %s that is a number: count, rate, sum, mean, min, max or distinct", key, of.Name, d.Entity)
 		return nil
+	}
+	if found.N > 0 {
+		p.at(lines.of(key), "%s %s: has only its n largest groups: want a feature without n", key, of.Name)
 	}
 	return &found
 }

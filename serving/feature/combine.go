@@ -18,7 +18,7 @@ func (d Definition) scanned() []Definition {
 	case d.Aggregate == Ratio:
 		return []Definition{*d.Numerator, *d.Denominator}
 	case d.Lookup:
-		d.Aggregate, d.GroupBy, d.Of = Count, Path{part: objectPart}, Path{}
+		d.Aggregate, d.GroupBy, d.Of = Count, Grouping{{part: objectPart}}, Path{}
 	}
 	return []Definition{d}
 }

@@ -1,6 +1,7 @@
 package feature
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -20,10 +21,10 @@ type Definition struct {
 	Verbs       []schemas.Verb // none: all; for a pin, all except schemas.ImpressionCount, which counts only if it is listed
 	Window      time.Duration  // a whole number of milliseconds, at most Kept, which is the default
 	Where       []Condition    // all must hold
-	GroupBy     Path           // zero: no grouping
+	GroupBy     Grouping       // at most MaxKeys
 	Aggregate   Aggregate
 	Of          Path          // zero if the aggregate takes none
-	N           int           // for TakeLast and TakeTop: 1 to MaxN, default DefaultN
+	N           int           // for TakeLast and TakeTop: 1 to MaxN, default DefaultN; for groups: see largest
 	HalfLife    time.Duration // age at which an action counts half; MinHalfLife to MaxHalfLife, 0: no decay
 	// Lookup takes the current embeddings of the pins, by key, instead of those stored with the actions. It is meant
 	// for vectors that are too wide to be stored with every action.
@@ -183,7 +184,7 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 		Verbs       []schemas.Verb      `json:"verbs,omitempty"`
 		Window      string              `json:"window,omitempty"`
 		Where       map[string][]string `json:"where,omitempty"`
-		GroupBy     string              `json:"group_by,omitempty"`
+		GroupBy     Grouping            `json:"group_by,omitempty"`
 		Aggregate   Aggregate           `json:"aggregate"`
 		Of          string              `json:"of,omitempty"`
 		N           int                 `json:"n,omitempty"`
@@ -192,7 +193,7 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 		Numerator   string              `json:"numerator,omitempty"`
 		Denominator string              `json:"denominator,omitempty"`
 	}{
-		d.Name, d.Description, d.Entity, d.Verbs, d.windowText(), where, d.GroupBy.String(), d.Aggregate, d.Of.String(), d.N,
+		d.Name, d.Description, d.Entity, d.Verbs, d.windowText(), where, d.GroupBy, d.Aggregate, d.Of.String(), d.N,
 		shortOrNone(d.HalfLife), d.Lookup, d.Numerator.nameOrNone(), d.Denominator.nameOrNone(),
 	})
 	if err != nil {
@@ -232,12 +233,12 @@ func shortOrNone(d time.Duration) string {
 // Counts returns the result of a definition with the aggregate Count or Rate, without half-life, whose actions the
 // store has counted itself. The counts are a total, or one per group if the definition has a grouping. There are at
 // most Config.MaxGroups groups.
-func (d Definition) Counts(span Span, total float64, groups map[string]float64) Result {
-	res := Result{Value: Number(d.scale(total))}
-	if !d.GroupBy.isZero() {
+func (d Definition) Counts(span Span, total int64, groups []Counted) Result {
+	res := Result{Value: Number(d.scale(float64(total)))}
+	if len(d.GroupBy) > 0 {
 		all := Groups{}
-		for g, n := range groups {
-			all[g] = d.scale(n)
+		for _, g := range d.largest(groups) {
+			all[g.Value] = d.scale(float64(g.Count))
 		}
 		res.Value = all
 	}
@@ -247,16 +248,26 @@ func (d Definition) Counts(span Span, total float64, groups map[string]float64) 
 	return res
 }
 
+// largest returns the N groups with the most actions, in this order, ties by name. It returns all groups if N is 0.
+func (d *Definition) largest(groups []Counted) []Counted {
+	if d.N == 0 {
+		return groups
+	}
+	slices.SortFunc(groups, func(a, b Counted) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Value, b.Value))
+	})
+	return slices.Clip(groups[:min(len(groups), d.N)])
+}
+
 // Paths returns every path that the definition reads.
 func (d Definition) Paths() []Path {
 	var all []Path
 	for _, c := range d.Where {
 		all = append(all, c.Path)
 	}
-	for _, p := range []Path{d.GroupBy, d.Of} {
-		if !p.isZero() {
-			all = append(all, p)
-		}
+	all = append(all, d.GroupBy...)
+	if !d.Of.isZero() {
+		all = append(all, d.Of)
 	}
 	return all
 }

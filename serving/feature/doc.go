@@ -28,7 +28,8 @@
 //
 // # Values
 //
-// A member of a list counts once per action. An absent attribute and an empty list belong to no group and match no
+// A member of a list counts once per action. With several keys in group_by, an action counts once in each combination of
+// its values; see Grouping and GroupName. An absent attribute and an empty list belong to no group and match no
 // filter. The aggregates sum, mean, min and max skip an action whose value is not a finite number in decimal notation.
 // Without any matching action, sum, count, rate and distinct are 0, groups are {}, and lists are []. Every other value
 // is null and listed in missing. Actions of the same millisecond are ordered by id, descending.

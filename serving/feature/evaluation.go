@@ -118,6 +118,7 @@ type actionInput struct {
 	at     millis
 	values []string // buffer
 	groups []string // buffer
+	keys   []string // buffer of appendCombinations
 }
 
 // attribute is the value at a path for which isFree holds.

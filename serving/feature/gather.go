@@ -158,7 +158,9 @@ func (q query) needsPins() bool {
 }
 
 // needsPin reports whether the definition, of entity pair, needs data of the pin.
-func (d Definition) needsPin() bool { return d.GroupBy.part != objectPart }
+func (d Definition) needsPin() bool {
+	return len(d.GroupBy) == 0 || slices.ContainsFunc(d.GroupBy, func(p Path) bool { return p.part != objectPart })
+}
 
 // compares reports whether a feature needs the embeddings of the pairs' pins.
 func (q query) compares() bool {

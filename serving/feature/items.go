@@ -84,7 +84,9 @@ func (f *evaluatedItem) addCounts(counts []verbCount, weight float64) {
 		if f.groups == nil {
 			f.all[0].weight += float64(c.n) * weight
 		} else {
-			f.group(c.verb).weight += float64(c.n) * weight
+			t := f.group(c.verb)
+			t.weight += float64(c.n) * weight
+			t.actions += int(c.n)
 		}
 	}
 }

@@ -48,13 +48,15 @@ func definitionKeys() []definitionKey {
 			func(p *parser, d *Definition, v *yaml.Node) { d.Window = scalar(p, v, "window", parseWindow) }},
 		{Key{"where", "map of path to text or list", fmt.Sprintf("at most %d paths, at most %d values each", MaxConditions, MaxValues), "none", "an action counts if it has one of the values at every path"},
 			func(p *parser, d *Definition, v *yaml.Node) { d.Where = p.where(v) }},
-		{Key{"group_by", "path", "", "none; required for a pair, except with cosine", "the value is computed for each value at the path; each member of a list is one"},
-			func(p *parser, d *Definition, v *yaml.Node) { d.GroupBy = scalar(p, v, "group_by", ParsePath) }},
+		{Key{"group_by", "path or list", fmt.Sprintf("at most %d paths", MaxKeys), "none; required for a pair, except with cosine", "the value is computed for each value at the path, or each combination of values at the paths; each member of a list is one"},
+			func(p *parser, d *Definition, v *yaml.Node) {
+				d.GroupBy = list(p, v, "group_by", MaxKeys, ParsePath)
+			}},
 		{Key{"aggregate", "text", "see Aggregates", "required", "the function that turns the actions of the window into a value"},
 			func(p *parser, d *Definition, v *yaml.Node) { d.Aggregate = scalar(p, v, "aggregate", parseAggregate) }},
 		{Key{"of", "path", "see Aggregates", "depends on the aggregate", "the values that the aggregate takes"},
 			func(p *parser, d *Definition, v *yaml.Node) { d.Of = scalar(p, v, "of", ParsePath) }},
-		{Key{"n", "int", fmt.Sprintf("1 to %d", MaxN), fmt.Sprint(DefaultN), "number of values of last and top"},
+		{Key{"n", "int", fmt.Sprintf("1 to %d", MaxN), fmt.Sprintf("%d for last and top; all groups", DefaultN), "number of values of last and top; with group_by, the n groups with the most actions, ties by name; not for a pair"},
 			func(p *parser, d *Definition, v *yaml.Node) { d.N = scalar(p, v, "n", parseN) }},
 		{Key{"half_life", "duration", settings.Short(MinHalfLife) + " to " + settings.Short(MaxHalfLife), "none: no decay", "age at which an action counts half"},
 			func(p *parser, d *Definition, v *yaml.Node) { d.HalfLife = scalar(p, v, "half_life", parseHalfLife) }},

@@ -1,13 +1,16 @@
 package feature
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -26,8 +29,9 @@ func numeric() *rapid.Generator[Definition] {
 		case valuesAt:
 			d.Of = paths.Draw(t, "of")
 		}
-		if rapid.Bool().Draw(t, "grouped") {
-			d.GroupBy = paths.Draw(t, "group_by")
+		d.GroupBy = rapid.SliceOfNDistinct(paths, 0, MaxKeys, rapid.ID).Draw(t, "group_by")
+		if len(d.GroupBy) > 0 {
+			d.N = rapid.IntRange(0, 4).Draw(t, "n")
 		}
 		if rule.decays && rapid.Bool().Draw(t, "decays") {
 			d.HalfLife = time.Hour
@@ -44,24 +48,65 @@ func numeric() *rapid.Generator[Definition] {
 
 // bruteForce reads all actions again for each group.
 func bruteForce(d Definition, asOf millis, actions []schemas.EnrichedAction) Value {
-	if d.GroupBy.isZero() {
+	if len(d.GroupBy) == 0 {
 		if x, ok := bruteForceNumber(d, asOf, actions); ok || d.Aggregate.zeroWhenEmpty() {
 			return Number(x)
 		}
 		return nil
 	}
-	groups := Groups{}
+	groups, sizes := Groups{}, map[string]int{}
 	for _, a := range actions {
-		for _, name := range d.GroupBy.appendValues(nil, &a) {
+		for _, name := range bruteForceNames(d.GroupBy, a) {
 			in := slices.DeleteFunc(slices.Clone(actions), func(a schemas.EnrichedAction) bool {
-				return !slices.Contains(d.GroupBy.appendValues(nil, &a), name)
+				return !slices.Contains(bruteForceNames(d.GroupBy, a), name)
 			})
 			if x, ok := bruteForceNumber(d, asOf, in); ok {
-				groups[name] = x
+				groups[name], sizes[name] = x, bruteForceInputs(d, in)
 			}
 		}
 	}
+	names := slices.SortedFunc(maps.Keys(groups), func(a, b string) int {
+		return cmp.Or(sizes[b]-sizes[a], strings.Compare(a, b))
+	})
+	for i, name := range names {
+		if d.N > 0 && i >= d.N {
+			delete(groups, name)
+		}
+	}
 	return groups
+}
+
+// bruteForceNames returns the names of the groups of an action.
+func bruteForceNames(by Grouping, a schemas.EnrichedAction) []string {
+	if len(by) == 1 {
+		return by[0].appendValues(nil, &a)
+	}
+	escape := strings.NewReplacer(`\`, `\\`, `|`, `\|`)
+	names := []string{""}
+	for _, p := range by {
+		var longer []string
+		for _, name := range names {
+			for _, v := range p.appendValues(nil, &a) {
+				longer = append(longer, name+"|"+escape.Replace(v))
+			}
+		}
+		names = longer
+	}
+	for i := range names {
+		names[i] = names[i][1:]
+	}
+	return names
+}
+
+// bruteForceInputs returns the number of actions with input for the aggregate.
+func bruteForceInputs(d Definition, actions []schemas.EnrichedAction) int {
+	n := 0
+	for _, a := range actions {
+		if _, ok := bruteForceNumber(d, floor(a.Timestamp), []schemas.EnrichedAction{a}); ok {
+			n++
+		}
+	}
+	return n
 }
 
 // bruteForceNumber returns false if no action has input for the aggregate.
@@ -107,7 +152,7 @@ func TestReference_AgreesWithBruteForce(t *testing.T) {
 				return !window.holds(floor(a.Timestamp)) || !(&actionInput{EnrichedAction: &a}).passes(&d)
 			})
 			want, got := bruteForce(d, window.upTo, in), Reference(d, span, actions).Value
-			if diff := cmp.Diff(want, got, equal); diff != "" {
+			if diff := gocmp.Diff(want, got, equal); diff != "" {
 				t.Fatalf("%+v (-brute force +reference):\n%s", d, diff)
 			}
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// pick selects the value of a pair from the user's groups: the number of the pin's group, or for a list attribute the
-// pin's groups. A group without actions has the aggregate's value of no actions; in a list it is omitted. For Cosine,
+// pick selects the value of a pair from the user's groups: the number of the pin's group, or the pin's groups if it can
+// be in several. A group without actions has the aggregate's value of no actions; of several groups it is omitted. For Cosine,
 // the user's value is a vector, which pick compares with the pin's.
 func pick(def Definition, of Result, pin schemas.PinID, own PinAttributes, known bool) Result {
 	if mean, ok := of.Value.(Vector); ok {
@@ -20,17 +20,17 @@ func pick(def Definition, of Result, pin schemas.PinID, own PinAttributes, known
 	if !ok {
 		return of
 	}
-	if !known && def.GroupBy.part != objectPart {
+	if !known && def.needsPin() {
 		return absent(Unknown)
 	}
-	values := def.GroupBy.valuesOfPin(pin, own)
+	names := def.GroupBy.ofPin(pin, own)
 	if def.GroupBy.isList() {
-		return Result{Value: groups.of(values), Reasons: of.Reasons}
+		return Result{Value: groups.of(names), Reasons: of.Reasons}
 	}
-	if len(values) == 0 {
+	if len(names) == 0 {
 		return absent(Attribute)
 	}
-	return pickOne(def, groups, values[0], of.Reasons)
+	return pickOne(def, groups, names[0], of.Reasons)
 }
 
 func pickOne(def Definition, groups Groups, name string, reasons []Reason) Result {

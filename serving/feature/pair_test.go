@@ -1,6 +1,7 @@
 package feature
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,13 +11,14 @@ import (
 )
 
 func TestPick(t *testing.T) {
-	author, interest, pin := Path{part: objectAuthor}, Path{part: objectInterests}, Path{part: objectPart}
+	author, interest, pin := Grouping{{part: objectAuthor}}, Grouping{{part: objectInterests}}, Grouping{{part: objectPart}}
+	authorPin, authorInterest := slices.Concat(author, pin), slices.Concat(author, interest)
 	own := PinAttributes{Facets: schemas.Facets{Author: "user:a", Interests: []schemas.InterestID{"interest:1", "interest:2"}}}
 	groups := func(reasons ...Reason) Result {
-		return Result{Groups{"user:b": 1, "interest:2": 2, "pin:1": 3}, reasons}
+		return Result{Groups{"user:b": 1, "interest:2": 2, "pin:1": 3, "user:a|pin:1": 4, "user:a|interest:2": 5, "interest:2|user:a": 6}, reasons}
 	}
 	tests := map[string]struct {
-		by    Path
+		by    Grouping
 		how   Aggregate
 		of    Result
 		own   PinAttributes
@@ -31,6 +33,10 @@ func TestPick(t *testing.T) {
 		"no attribute":              {author, Count, groups(), PinAttributes{}, true, Result{Reasons: []Reason{Attribute}}},
 		"unknown pin":               {author, Count, groups(), PinAttributes{}, false, Result{Reasons: []Reason{Unknown}}},
 		"the pin itself":            {pin, Count, groups(), PinAttributes{}, false, Result{Value: Number(3)}},
+		"two keys":                  {authorPin, Count, groups(), own, true, Result{Value: Number(4)}},
+		"two keys, one a list":      {authorInterest, Count, groups(), own, true, Result{Value: Groups{"user:a|interest:2": 5}}},
+		"two keys, one absent":      {authorPin, Count, groups(), PinAttributes{}, true, Result{Reasons: []Reason{Attribute}}},
+		"two keys of an unknown":    {authorPin, Count, groups(), PinAttributes{}, false, Result{Reasons: []Reason{Unknown}}},
 		"no groups to pick from":    {pin, Count, absent(Deadline), own, true, absent(Deadline)},
 		"another group overflowed":  {pin, Sum, groups(Overflow, Cap), own, true, Result{Number(3), []Reason{Cap}}},
 		"perhaps it has overflowed": {author, Sum, groups(Overflow), own, true, Result{Reasons: []Reason{Overflow}}},

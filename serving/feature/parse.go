@@ -270,7 +270,7 @@ func parseFlag(s string) (bool, error) {
 
 func (p *parser) verbs(v *yaml.Node) []schemas.Verb {
 	var verbs []schemas.Verb
-	for _, s := range p.texts(v, "verbs", MaxVerbs) {
+	for _, s := range list(p, v, "verbs", MaxVerbs, asText) {
 		if s == "" {
 			p.at(v.Line, "verbs: an empty verb")
 		}
@@ -286,7 +286,7 @@ func (p *parser) where(v *yaml.Node) []Condition {
 		if path.isVector() {
 			p.at(key.Line, "where %s: an embedding has no values to compare", path)
 		}
-		in := p.texts(value, "where "+key.Value, MaxValues)
+		in := list(p, value, "where "+key.Value, MaxValues, asText)
 		if len(in) == 0 {
 			p.at(value.Line, "where %s: no values, nothing would match", key.Value)
 		}
@@ -309,22 +309,25 @@ func (p *parser) text(v *yaml.Node, what string) string {
 
 func isText(v *yaml.Node) bool { return v.Kind == yaml.ScalarNode && v.Tag != "!!null" }
 
-// texts reads a list of scalars, or a scalar as a list of one. Repeats are mistakes.
-func (p *parser) texts(v *yaml.Node, what string, most int) []string {
-	list := []*yaml.Node{v}
+func asText(s string) (string, error) { return s, nil }
+
+// list reads a list of scalars, or a scalar as a list of one, with parse. Repeats are mistakes.
+func list[T comparable](p *parser, v *yaml.Node, what string, most int, parse func(string) (T, error)) []T {
+	nodes := []*yaml.Node{v}
 	if v.Kind == yaml.SequenceNode {
-		list = v.Content
+		nodes = v.Content
 	}
-	if len(list) > most {
-		p.at(v.Line, "%s: %d values: at most %d", what, len(list), most)
+	if len(nodes) > most {
+		p.at(v.Line, "%s: %d values: at most %d", what, len(nodes), most)
 	}
-	var out []string
-	for _, n := range list {
-		s := p.text(resolve(n), what)
-		if slices.Contains(out, s) {
-			p.at(n.Line, "%s: %q twice", what, s)
+	var out []T
+	for _, n := range nodes {
+		before := len(p.mistakes)
+		value := scalar(p, resolve(n), what, parse)
+		if len(p.mistakes) == before && slices.Contains(out, value) {
+			p.at(n.Line, "%s: %q twice", what, fmt.Sprint(value))
 		}
-		out = append(out, s)
+		out = append(out, value)
 	}
 	return out
 }

@@ -58,12 +58,14 @@ features:
   - {name: actors, entity: pin, aggregate: distinct, window: 1h}
   - {name: crowd, entity: pin, aggregate: mean_embedding}
   - {name: close, entity: pair, aggregate: cosine}
+  - {name: combined, entity: user, aggregate: count, group_by: [verb, objectAttributes.interests, actor], n: 5}
+  - {name: listed, entity: pair, aggregate: count, group_by: [object]}
 `))
 	must.OK(t, err)
 	want := []Definition{
 		{
 			Name: "interests_24h", Description: "by interest", Entity: User, Verbs: []schemas.Verb{"click", "save"},
-			Window: 24 * time.Hour, GroupBy: mustPath(t, "objectAttributes.interests"), Aggregate: Sum,
+			Window: 24 * time.Hour, GroupBy: Grouping{mustPath(t, "objectAttributes.interests")}, Aggregate: Sum,
 			Of: mustPath(t, "objectAttributes.price"),
 			Where: []Condition{
 				{Path: mustPath(t, "verbAttributes.device"), In: []string{"ios", "android"}},
@@ -73,16 +75,21 @@ features:
 		{Name: "last_one", Entity: User, Window: Kept, Aggregate: TakeLast, N: 1},
 		{Name: "top_default", Entity: User, Window: 90 * time.Second, Aggregate: TakeTop, Of: mustPath(t, "object"), N: DefaultN},
 		{Name: "vector", Entity: User, Window: 2 * time.Minute, Aggregate: MeanEmbedding, Of: mustPath(t, "objectAttributes.embedding")},
-		{Name: "pin_rate", Entity: Pin, Verbs: []schemas.Verb{"save"}, Window: time.Hour, Aggregate: Rate, GroupBy: mustPath(t, "verb")},
-		{Name: "pair_author", Entity: Pair, Window: Kept, Aggregate: Count, GroupBy: mustPath(t, "objectAttributes.author")},
+		{Name: "pin_rate", Entity: Pin, Verbs: []schemas.Verb{"save"}, Window: time.Hour, Aggregate: Rate, GroupBy: Grouping{mustPath(t, "verb")}},
+		{Name: "pair_author", Entity: Pair, Window: Kept, Aggregate: Count, GroupBy: Grouping{mustPath(t, "objectAttributes.author")}},
 		{
 			Name: "decayed", Entity: User, Window: Kept, Aggregate: MeanEmbedding, Of: mustPath(t, "objectAttributes.embedding"),
 			HalfLife: 90 * time.Minute, Lookup: true,
 		},
-		{Name: "share", Entity: Pin, Aggregate: Ratio, GroupBy: mustPath(t, "verb"), Numerator: &got[4], Denominator: &got[4]},
+		{Name: "share", Entity: Pin, Aggregate: Ratio, GroupBy: Grouping{mustPath(t, "verb")}, Numerator: &got[4], Denominator: &got[4]},
 		{Name: "actors", Entity: Pin, Window: time.Hour, Aggregate: CountDistinct, Of: mustPath(t, "actor")},
 		{Name: "crowd", Entity: Pin, Aggregate: MeanEmbedding, Of: mustPath(t, "actorAttributes.embedding")},
 		{Name: "close", Entity: Pair, Window: Kept, Aggregate: Cosine, Of: mustPath(t, "objectAttributes.embedding")},
+		{
+			Name: "combined", Entity: User, Window: Kept, Aggregate: Count, N: 5,
+			GroupBy: Grouping{mustPath(t, "verb"), mustPath(t, "objectAttributes.interests"), mustPath(t, "actor")},
+		},
+		{Name: "listed", Entity: Pair, Window: Kept, Aggregate: Count, GroupBy: Grouping{mustPath(t, "object")}},
 	}
 	if diff := cmp.Diff(want, got, comparePaths); diff != "" {
 		t.Errorf("definitions (-want +got):\n%s", diff)
@@ -123,6 +130,10 @@ func TestParse_ReportsEveryMistakeWithItsLine(t *testing.T) {
 		"path of a map":      {"features: [{name: a, " + valid + ", group_by: objectAttributes}]", []string{`group_by "objectAttributes": want`}},
 		"empty below map":    {"features: [{name: a, " + valid + ", group_by: objectAttributes.}]", []string{`group_by "objectAttributes.": want`}},
 		"group a vector":     {"features: [{name: a, " + valid + ", group_by: actorAttributes.embedding}]", []string{"an embedding has no values to group by"}},
+		"path twice":         {"features: [{name: a, " + valid + ", group_by: [verb, object, verb]}]", []string{`group_by: "verb" twice`}},
+		"four keys":          {"features: [{name: a, " + valid + ", group_by: [verb, object, actor, verbAttributes.x]}]", []string{"group_by: 4 values: at most 3"}},
+		"two bad paths":      {"features: [{name: a, " + valid + ", group_by: [x, y]}]", []string{`group_by "x": want`, `group_by "y": want`}},
+		"group verb, vector": {"features: [{name: a, " + valid + ", group_by: [verb, objectAttributes.embedding]}]", []string{`group_by "objectAttributes.embedding": an embedding`}},
 		"of of count":        {"features: [{name: a, " + valid + ", of: object}]", []string{"of: count is taken of actions: want none"}},
 		"n of count":         {"features: [{name: a, " + valid + ", n: 3}]", []string{"n: count has no length"}},
 		"n too large":        {"features: [{name: a, entity: user, aggregate: last, n: 1001}]", []string{`n "1001": want a whole number from 1 to 1000`}},
@@ -135,6 +146,9 @@ func TestParse_ReportsEveryMistakeWithItsLine(t *testing.T) {
 		"pin mean":           {"features: [{name: a, entity: pin, aggregate: mean, of: objectAttributes.x}]", []string{"aggregate mean: a pin has counts by verb and time, its actors, and"}},
 		"pin where":          {"features:\n- name: a\n  entity: pin\n  aggregate: count\n  where: {verb: save}", []string{"f:5: feature a: where: a pin has counts"}},
 		"pin by author":      {"features: [{name: a, entity: pin, aggregate: rate, group_by: objectAttributes.author}]", []string{"want verb or none"}},
+		"pin by two keys":    {"features: [{name: a, entity: pin, aggregate: rate, group_by: [verb, object]}]", []string{`group_by "object": a pin has`}},
+		"pair by a user's":   {"features: [{name: a, entity: pair, aggregate: count, group_by: [object, verb]}]", []string{`group_by "verb": a pair has`}},
+		"n of a pair":        {"features: [{name: a, entity: pair, aggregate: count, group_by: object, n: 3}]", []string{"n: count has no length"}},
 		"pair no group":      {"features: [{name: a, entity: pair, aggregate: count}]", []string{`group_by "": a pair has the user's value`}},
 		"pair by verb":       {"features: [{name: a, entity: pair, aggregate: count, group_by: verb}]", []string{`group_by "verb": a pair has`}},
 		"pair of last":       {"features: [{name: a, entity: pair, aggregate: last, group_by: object}]", []string{"last is not taken by group"}},
@@ -165,6 +179,14 @@ func TestParse_ReportsEveryMistakeWithItsLine(t *testing.T) {
 		"ratio of other groups": {
 			"features:\n- {name: b, " + valid + "}\n- {name: g, " + valid + ", group_by: verb}\n- {name: a, entity: user, aggregate: ratio, numerator: b, denominator: g}",
 			[]string{"denominator g: want the same group_by as b"},
+		},
+		"ratio of other order": {
+			"features:\n- {name: b, " + valid + ", group_by: [object, verb]}\n- {name: g, " + valid + ", group_by: [verb, object]}\n- {name: a, entity: user, aggregate: ratio, numerator: b, denominator: g}",
+			[]string{"denominator g: want the same group_by as b"},
+		},
+		"ratio of some groups": {
+			"features:\n- {name: b, " + valid + ", group_by: verb, n: 2}\n- {name: g, " + valid + ", group_by: verb}\n- {name: a, entity: user, aggregate: ratio, numerator: b, denominator: g}",
+			[]string{"f:4: feature a: numerator b: has only its n largest groups: want a feature without n"},
 		},
 		"parts of a count": {"features: [{name: a, " + valid + ", numerator: a}]", []string{"numerator: count is not a ratio"}},
 		"several at once": {

@@ -134,13 +134,6 @@ func (p Path) appendValues(dst []string, a *schemas.EnrichedAction) []string {
 	return dst
 }
 
-// valuesOfPin returns the values of a pin at a path for which ofPin holds.
-func (p Path) valuesOfPin(pin schemas.PinID, own PinAttributes) []string {
-	return p.appendValues(nil, &schemas.EnrichedAction{
-		Object: schemas.ID(pin), ObjectAttributes: schemas.ObjectAttributes{Facets: own.Facets, Attributes: own.Attributes},
-	})
-}
-
 // vectorOf returns the embedding at the path, empty if there is none.
 func (p Path) vectorOf(a *schemas.EnrichedAction) []float32 {
 	switch p.part {

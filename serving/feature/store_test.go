@@ -103,6 +103,8 @@ func TestActions_CountsNewestAboveMaxGroups(t *testing.T) {
 		"groups":          {[]string{"aggregate: count", "group_by: object"}, Result{Groups{"pin:0": 2, "pin:1": 1}, capped}},
 		"distinct":        {[]string{"aggregate: distinct"}, Result{Value: Number(3)}},
 		"distinct groups": {[]string{"aggregate: distinct", "group_by: object"}, Result{Groups{"pin:0": 1, "pin:1": 1}, capped}},
+		"combinations":    {[]string{"aggregate: count", "group_by: [verb, object]"}, Result{Groups{"save|pin:0": 1, "save|pin:1": 1}, capped}},
+		"most of them":    {[]string{"aggregate: count", "group_by: object", "n: 1"}, Result{Groups{"pin:0": 2}, capped}},
 		"top":             {[]string{"aggregate: top"}, Result{Top{{"pin:0", 2}, {"pin:1", 1}}, capped}},
 		"fits":            {[]string{"aggregate: count", "group_by: verb"}, Result{Value: Groups{"save": 3, "click": 1}}},
 	}

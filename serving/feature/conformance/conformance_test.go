@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,8 +55,14 @@ const fewGroups = 2
 func runFewGroups(t *testing.T, s feature.Store, now schemas.Micros) {
 	met := map[string]int{}
 	for _, p := range newWorld(now).people[:people/3] {
-		for _, by := range []string{"verb", "object", "objectAttributes.author", "objectAttributes.board", "objectAttributes.interests"} {
-			d := feature.Definition{Entity: feature.User, Window: feature.Kept, Aggregate: feature.Count, GroupBy: path(by)}
+		for _, by := range []string{
+			"verb", "object", "objectAttributes.author", "objectAttributes.board", "objectAttributes.interests",
+			"objectAttributes.board verbAttributes.surface", "verb objectAttributes.interests actorAttributes.interests",
+		} {
+			d := feature.Definition{Entity: feature.User, Window: feature.Kept, Aggregate: feature.Count}
+			for _, key := range strings.Fields(by) {
+				d.GroupBy = append(d.GroupBy, path(key))
+			}
 			met[p.few(t, s, d)]++
 		}
 	}
@@ -266,7 +273,7 @@ func (w *world) checkHostile(t *testing.T, s store) {
 		p := &w.hostile[i]
 		byObject := feature.Definition{Entity: feature.User, Window: feature.Kept, Aggregate: feature.Count}
 		byObject.Where = []feature.Condition{{Path: path("object"), In: []string{string(p.actions[0].Object)}}}
-		byValue := feature.Definition{Entity: feature.User, Window: feature.Kept, Aggregate: feature.Count, GroupBy: path("objectAttributes.x")}
+		byValue := feature.Definition{Entity: feature.User, Window: feature.Kept, Aggregate: feature.Count, GroupBy: feature.Grouping{path("objectAttributes.x"), path("object")}}
 		p.same(t, s, byObject)
 		p.same(t, s, byValue)
 		p.same(t, s, byObject, byValue)
@@ -277,11 +284,13 @@ func (w *world) checkHostile(t *testing.T, s store) {
 func (w *world) checkRepeats(t *testing.T, s store) {
 	for _, list := range []string{"objectAttributes.interests", "actorAttributes.interests"} {
 		for _, aggregate := range []feature.Aggregate{feature.Count, feature.Rate} {
-			d := feature.Definition{Entity: feature.User, Window: time.Hour, Aggregate: aggregate, GroupBy: path(list)}
+			d := feature.Definition{Entity: feature.User, Window: time.Hour, Aggregate: aggregate, GroupBy: feature.Grouping{path(list)}}
 			w.repeats.same(t, s, d)
 			d.Where = []feature.Condition{{Path: path(list), In: []string{"interest:1", "interest:2", "interest:3"}}}
 			w.repeats.same(t, s, d)
 			w.repeats.same(t, s, d, d)
+			d.GroupBy = feature.Grouping{path("objectAttributes.interests"), path("actorAttributes.interests")}
+			w.repeats.same(t, s, d)
 		}
 	}
 }

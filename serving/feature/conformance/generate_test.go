@@ -102,12 +102,18 @@ func definitions() *rapid.Generator[feature.Definition] {
 		case d.Aggregate == feature.Cosine:
 			d.Entity = feature.Pair
 		case with.grouped && rapid.Bool().Draw(t, "pair"):
-			d.Entity, d.GroupBy = feature.Pair, pinPaths().Draw(t, "group_by")
+			d.Entity, d.GroupBy = feature.Pair, groupings(pinPaths()).Draw(t, "group_by")
 		case with.grouped && rapid.Bool().Draw(t, "grouped"):
-			d.GroupBy = valuePaths().Draw(t, "group_by")
+			d.GroupBy = groupings(valuePaths()).Draw(t, "group_by")
+			d.N = rapid.IntRange(0, 4).Draw(t, "n")
 		}
 		return d
 	})
+}
+
+// groupings generates one to three different paths.
+func groupings(paths *rapid.Generator[feature.Path]) *rapid.Generator[feature.Grouping] {
+	return rapid.Map(rapid.SliceOfNDistinct(paths, 1, feature.MaxKeys, rapid.ID), func(by []feature.Path) feature.Grouping { return by })
 }
 
 func orNil[T any](list []T) []T {
@@ -139,7 +145,10 @@ func itemDefinitions() *rapid.Generator[feature.Definition] {
 		switch d.Aggregate {
 		case feature.Count, feature.Rate:
 			d.Verbs = rapid.SampledFrom([][]schemas.Verb{nil, {"save"}, {schemas.ImpressionCount, "click"}}).Draw(t, "verbs")
-			d.GroupBy = rapid.SampledFrom([]feature.Path{{}, path("verb")}).Draw(t, "group")
+			if rapid.Bool().Draw(t, "grouped") {
+				d.GroupBy = feature.Grouping{path("verb")}
+				d.N = rapid.IntRange(0, 2).Draw(t, "n")
+			}
 		case feature.MeanEmbedding:
 			d.Window, d.Of = 0, path("actorAttributes.embedding")
 		case feature.CountDistinct:

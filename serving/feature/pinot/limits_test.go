@@ -58,25 +58,30 @@ func TestStore_CountsGroupsUpToLimit(t *testing.T) {
 	}
 	rows := []string{row("c", "search", 0), row("b", "", 1), row("a", "home", 2)}
 	newest := feature.Result{Value: feature.Groups{"search": 1}, Reasons: []feature.Reason{feature.Cap}}
+	const oneKey, twoKeys = "verbAttributes.surface", "[verbAttributes.surface, actor]"
+	newestOfTwo := feature.Result{Value: feature.Groups{"search|user:1": 1}, Reasons: []feature.Reason{feature.Cap}}
 	tests := map[string]struct {
 		count   string
 		want    feature.Result
 		queries int
+		by      string
 	}{
-		"at the limit":                  {counts(`["home",1]`), feature.Result{Value: feature.Groups{"home": 1}}, 1},
-		"at the limit, outside actions": {counts(`["home",1],["",1]`), feature.Result{Value: feature.Groups{"home": 1}}, 1},
-		"outside actions first":         {counts(`["",1],["home",1]`), feature.Result{Value: feature.Groups{"home": 1}}, 1},
-		"above the limit":               {counts(`["home",1],["search",1]`), newest, 2},
-		"above, with outside actions":   {counts(`["home",1],["",1],["search",1]`), newest, 2},
-		"more than Pinot counts":        {`{"resultTable":{"rows":[["home",1]]},"numGroupsLimitReached":true` + tail, newest, 2},
-		"more than an answer holds":     {counts(`["` + strings.Repeat("x", 64<<10) + `",1]`), newest, 2},
+		"at the limit":                  {counts(`["home",1]`), feature.Result{Value: feature.Groups{"home": 1}}, 1, oneKey},
+		"at the limit, outside actions": {counts(`["home",1],["",1]`), feature.Result{Value: feature.Groups{"home": 1}}, 1, oneKey},
+		"outside actions first":         {counts(`["",1],["home",1]`), feature.Result{Value: feature.Groups{"home": 1}}, 1, oneKey},
+		"above the limit":               {counts(`["home",1],["search",1]`), newest, 2, oneKey},
+		"above, with outside actions":   {counts(`["home",1],["",1],["search",1]`), newest, 2, oneKey},
+		"two keys":                      {counts(`["home","user:1",1],["","user:1",2]`), feature.Result{Value: feature.Groups{"home|user:1": 1}}, 1, twoKeys},
+		"two keys, rows cut off":        {counts(`["home","user:1",1],["","user:1",2],["home","",1]`), newestOfTwo, 2, twoKeys},
+		"more than Pinot counts":        {`{"resultTable":{"rows":[["home",1]]},"numGroupsLimitReached":true` + tail, newest, 2, oneKey},
+		"more than an answer holds":     {counts(`["` + strings.Repeat("x", 64<<10) + `",1]`), newest, 2, oneKey},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := &scripted{count: tt.count, rows: rows}
 			cfg := feature.DefaultConfig()
 			cfg.MaxGroups = 1
-			defs := define(t, "- {name: n, entity: user, aggregate: count, group_by: verbAttributes.surface}\n")
+			defs := define(t, "- {name: n, entity: user, aggregate: count, group_by: "+tt.by+"}\n")
 			store := NewStore(cfg, broker(t, s.ServeHTTP), nil)
 			got, _, err := store.Actions(t.Context(), "user:1", feature.Span{AsOf: now, Now: now}, defs)
 			must.OK(t, err)

@@ -29,7 +29,7 @@ func literals(s string) []string {
 // statement is a query and the columns of its rows.
 type statement struct {
 	sql     string
-	columns []column // columns of the answer, in order; for a count, the group's column if there is one
+	columns []column // columns of the answer, in order; for a count, those of the grouping
 }
 
 // rows returns the query for the actions of a user that the definitions read, newest first, at most most.
@@ -116,28 +116,26 @@ func count(user schemas.UserID, d feature.Definition, after, upTo int64, most in
 	}
 	var s statement
 	var b strings.Builder
-	b.WriteString("SELECT ")
-	group, counted := d.GroupBy != (feature.Path{}), "COUNT(*)"
-	if group {
-		c, own := columnOf(d.GroupBy)
+	groups, counted := "", "COUNT(*)"
+	for _, p := range d.GroupBy {
+		c, own := columnOf(p)
 		if !own {
 			return statement{}, false
 		}
 		if c.list { // a row is in a group once per member of its list; an action counts once
 			counted = "COUNT(DISTINCT " + idColumn + ")"
 		}
-		s.columns = []column{c}
-		b.WriteString(c.name + ", ")
+		s.columns, groups = append(s.columns, c), groups+c.name+", "
 	}
-	b.WriteString(counted + " FROM " + TableName)
+	b.WriteString("SELECT " + groups + counted + " FROM " + TableName)
 	where(&b, user, after, upTo, texts(d.Verbs))
 	for _, c := range d.Where {
 		if !condition(&b, c) {
 			return statement{}, false
 		}
 	}
-	if group {
-		b.WriteString(" GROUP BY " + s.columns[0].name)
+	if groups != "" {
+		b.WriteString(" GROUP BY " + strings.TrimSuffix(groups, ", "))
 	}
 	b.WriteString(" LIMIT " + strconv.Itoa(most))
 	s.sql = b.String()

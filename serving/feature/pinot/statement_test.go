@@ -49,6 +49,8 @@ func TestStatements(t *testing.T) {
 - {name: last, entity: user, aggregate: last, verbs: [click]}
 - {name: taste, entity: user, aggregate: mean_embedding, of: objectAttributes.embedding, verbs: [save]}
 - {name: by_actor, entity: user, aggregate: count, group_by: actor}
+- {name: by_verb_and_interest, entity: user, aggregate: count, group_by: [verb, objectAttributes.interests, actorAttributes.interests]}
+- {name: by_verb_and_color, entity: user, aggregate: rate, group_by: [verb, objectAttributes.color]}
 `)
 	var b strings.Builder
 	const user = schemas.UserID("user:o'neil")

@@ -47,7 +47,7 @@ func (s *Store) Actions(
 		return e.Results(), time.Time{}, nil
 	}
 	if len(defs) == 1 {
-		// One of the two rows above MaxGroups may count the actions outside of any group.
+		// One row above MaxGroups may count the actions outside of any group; with the other, rows may be missing.
 		if q, ok := count(user, defs[0], after, upTo, s.cfg.MaxGroups+2); ok {
 			results, fresh, err := s.counted(ctx, q, span, defs[0])
 			if !errors.Is(err, errGroups) && !errors.Is(err, ErrTooLarge) {
@@ -63,7 +63,7 @@ func (s *Store) Actions(
 		if p.actions[i].Actor != user { // see ambiguous
 			continue
 		}
-		if err := e.Add(&p.actions[i]); err != nil {
+		if err := errors.Join(ctx.Err(), e.Add(&p.actions[i])); err != nil { // many groups take time
 			return nil, time.Time{}, err
 		}
 	}
@@ -133,26 +133,25 @@ func (s *Store) counted(ctx context.Context, q statement, span feature.Span, d f
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	total, groups := 0.0, map[string]float64{}
+	total, groups := int64(0), []feature.Counted(nil)
 	for _, r := range a.rows {
 		n, ok := r[len(r)-1].(json.Number)
-		x, err := n.Float64()
+		x, err := n.Int64()
 		if !ok || err != nil {
 			return nil, time.Time{}, fmt.Errorf("read answer of pinot: count %v", r[len(r)-1])
 		}
-		if len(r) == 1 {
-			total = x
-			continue
+		values := make([]string, len(r)-1)
+		for i := range values {
+			if values[i], ok = r[i].(string); !ok {
+				return nil, time.Time{}, fmt.Errorf("read answer of pinot: group %v", r[i])
+			}
 		}
-		group, ok := r[0].(string)
-		if !ok {
-			return nil, time.Time{}, fmt.Errorf("read answer of pinot: group %v", r[0])
-		}
-		if group != "" { // "": absent
-			groups[group] = x
+		total = x
+		if !slices.Contains(values, "") { // "": absent
+			groups = append(groups, feature.Counted{Value: feature.GroupName(values...), Count: x})
 		}
 	}
-	if a.capped || len(groups) > s.cfg.MaxGroups {
+	if a.capped || len(a.rows) > s.cfg.MaxGroups+1 || len(groups) > s.cfg.MaxGroups {
 		return nil, time.Time{}, errGroups
 	}
 	return []feature.Result{d.Counts(span, total, groups)}, a.fresh, nil

@@ -1,0 +1,61 @@
+package feature
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestGroupName(t *testing.T) {
+	for want, values := range map[string][]string{
+		`a|b\`:      {`a|b\`}, // a single value is the name
+		"save|tea":  {"save", "tea"},
+		`a\|b|c\\|`: {"a|b", `c\`, ""},
+	} {
+		if got := GroupName(values...); got != want {
+			t.Errorf("%q: got %q, want %q", values, got, want)
+		}
+	}
+}
+
+// A caller can split the name of a group into its values.
+func TestGroupName_IsReversible(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := rapid.SliceOfN(rapid.StringOf(rapid.SampledFrom([]rune(`|\aé`))), 2, MaxKeys).Draw(t, "values")
+		got, escaped := []string{""}, false
+		for _, r := range GroupName(want...) {
+			switch last := &got[len(got)-1]; {
+			case escaped:
+				*last, escaped = *last+string(r), false
+			case r == '\\':
+				escaped = true
+			case r == '|':
+				got = append(got, "")
+			default:
+				*last += string(r)
+			}
+		}
+		if strings.Join(got, "\x00") != strings.Join(want, "\x00") {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+	})
+}
+
+// BenchmarkEvaluation_Grouped adds actions with two interests to groups by one, two and three keys.
+func BenchmarkEvaluation_Grouped(b *testing.B) {
+	for name, by := range map[string]string{
+		"one": "objectAttributes.interests", "two": "[verb, objectAttributes.interests]", "three": "[verb, objectAttributes.interests, objectAttributes.author]",
+	} {
+		b.Run(name, func(b *testing.B) {
+			e := NewEvaluation(Span{AsOf: now, Now: now}, []Definition{define(b, "entity: user", "aggregate: count", "group_by: "+by)}, 10_000)
+			a := typical("user:1", 1, hour)
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := e.Add(a); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
