@@ -18,6 +18,7 @@ import (
 
 // evaluation has the flags for the entities and the time of a request for features.
 type evaluation struct {
+	sets               []string // only of featureCommand
 	users, pins, pairs []string
 	at                 string
 }
@@ -29,7 +30,8 @@ func (p *program) featureCommand() *cobra.Command {
 		Short: "Evaluate features, or list all features",
 		Example: `  smartfeed query features
   smartfeed query features interests_24h last_actions --user user:ada
-  smartfeed query features pair_author_96h --pair 'user:ada|pin:42'`,
+  smartfeed query features pair_author_96h --pair 'user:ada|pin:42'
+  smartfeed query features --set ranking --user user:ada --pin pin:42`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: p.completeNames(0, func(n names) []string { return n.features }),
 		RunE: func(cmd *cobra.Command, names []string) error {
@@ -40,7 +42,7 @@ func (p *program) featureCommand() *cobra.Command {
 			calls := requests(p, (*tables).features, func(*cobra.Command, []string) (request, error) {
 				return request{path: []string{"features"}, body: req}, nil
 			})
-			if len(names) == 0 {
+			if e.empty() {
 				calls = requests(p, (*tables).definitions, func(*cobra.Command, []string) (request, error) {
 					return request{path: []string{"features"}}, nil
 				})
@@ -48,6 +50,7 @@ func (p *program) featureCommand() *cobra.Command {
 			return calls(cmd, names)
 		},
 	}
+	cmd.Flags().StringArrayVar(&e.sets, "set", nil, "feature set to evaluate (repeatable)")
 	e.flags(cmd)
 	return cmd
 }
@@ -65,11 +68,11 @@ func (e *evaluation) empty() bool { return len(e.users)+len(e.pins)+len(e.pairs)
 
 // request returns the request for the flags, or a *command.UsageError.
 func (e *evaluation) request(names []string) (feature.Request, error) {
-	if (len(names) == 0) != e.empty() {
-		return feature.Request{}, command.Usagef("want names of features and a --user, --pin or --pair; to list the features, want neither")
+	if (len(names)+len(e.sets) == 0) != e.empty() {
+		return feature.Request{}, command.Usagef("want names of features and a --user, --pin or --pair, or a --set in place of the names; to list the features, want neither")
 	}
 	req, err := e.entities()
-	req.Features = names
+	req.Features, req.FeatureSets = names, e.sets
 	return req, err
 }
 
@@ -130,10 +133,19 @@ func parseTime(flag, text string) (time.Time, error) {
 	return t, nil
 }
 
-func (t *tables) definitions(d struct{ Features []client.Definition }) {
+// definitions is the answer of GET /v1/features.
+type definitions struct {
+	Features    []client.Definition
+	FeatureSets map[string][]string `json:"feature_sets"`
+}
+
+func (t *tables) definitions(d definitions) {
 	t.row("NAME", "OF", "WINDOW", "AGGREGATE", "MEANING")
 	for _, f := range d.Features {
 		t.row(f.Name, f.Entity, f.Window, f.Aggregate, f.Description)
+	}
+	for _, set := range slices.Sorted(maps.Keys(d.FeatureSets)) {
+		t.row(fmt.Sprintf("set %s: %s", set, strings.Join(d.FeatureSets[set], ", ")))
 	}
 }
 

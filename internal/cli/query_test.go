@@ -59,7 +59,8 @@ func TestRequests_PrintTables(t *testing.T) {
 			"related         0.000                                           it was shown"),
 		"query features": table(
 			"NAME       OF    WINDOW  AGGREGATE  MEANING",
-			"interests  user  1h      count      what it counts"),
+			"interests  user  1h      count      what it counts",
+			"set ranking: interests, number"),
 		"query features interests --user user:a": table(
 			"ENTITY  FEATURE    VALUE",
 			"user:a  interests  3 interest:art",
@@ -136,6 +137,9 @@ func TestRequests_PrintJSONUnchanged(t *testing.T) {
 func TestQuery_SendsIDsUnchanged(t *testing.T) {
 	addr := newServer(t)
 	if _, err := query(t, addr, "feed", "user:a/../b?c=%2F ä", "--feed", "plain", "--limit", "7"); err != nil {
+		t.Error(err)
+	}
+	if _, err := query(t, addr, "features", "--set", "ranking", "--user", "user:a"); err != nil {
 		t.Error(err)
 	}
 	if _, err := query(t, addr, "features", "interests", "--pair", "user:a|b|pin:1|pin:2", "--pin", "pin:a,b", "--at", "2026-11-20T10:00:00Z"); err != nil {

@@ -81,6 +81,7 @@ func TestExecute_NamesEveryMistakeOfACommandLine(t *testing.T) {
 		"query features a --pair user:1":                 {"want USER|PIN"},
 		"query features a --pair pin:1|pin:2":            {"pin:1"},
 		"query features a":                               {"want names of features and a --user"},
+		"query features --set a":                         {"want names of features and a --user"},
 		"query features --user user:a":                   {"want names of features and a --user"},
 		"query features a --user user:a --at yesterday":  {`--at: "yesterday"`},
 		"query status --http ftp://server":               {"ftp://server"},

@@ -162,9 +162,12 @@ func flags(set *pflag.FlagSet) (rows [][]string) {
 
 // featuresFile describes the keys of a definition.
 func featuresFile(_ *testing.T, p *page) {
-	p.text("A file of definitions has one key, `features`, with a list of at most %d definitions, in at most %s. "+
+	p.text("A file of definitions has the key `features`, with a list of at most %d definitions, in at most %s. "+
 		"`smartfeed features try FILE` checks and evaluates definitions. [How to define a feature](../how-to/features.md).",
 		feature.MaxDefinitions, settings.Bytes(feature.MaxFileBytes))
+	p.text("The optional key `feature_sets` has at most %d lists, each with the names of at most %d of the features, under the name of the set: "+
+		"[a-z][a-z0-9_]*, at most %d bytes. A request evaluates the features of the sets that it lists in `feature_sets`.",
+		feature.MaxSets, feature.MaxFeatures, feature.MaxNameBytes)
 	p.text("## Keys of a definition")
 	var rows [][]string
 	for _, k := range feature.Keys() {

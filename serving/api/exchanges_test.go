@@ -278,7 +278,9 @@ const (
 
 var featureRows = []exchange{
 	row("GET /v1/features", "", 200, `"name":"interests"`),
+	row("GET /v1/features", "", 200, `"feature_sets":{"ranking":["interests"]}`),
 	row("POST /v1/features", goodFeatures, 200, `"number":1.25`),
+	row("POST /v1/features", `{"feature_sets":["ranking"],"pins":["pin:1"]}`, 200, `"number":1.25`),
 	row("POST /v1/features", goodFeatures+strings.Repeat(" ", 1<<20-len(goodFeatures)), 200, ""),
 	row("POST /v1/features", `{"features":["a"],"people":[]}`, 400, `unknown field \"people\"`),
 	row("POST /v1/features", `features`, 400, "not a JSON object"),

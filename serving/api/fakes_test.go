@@ -255,7 +255,7 @@ func (f *fakes) Answer(_ context.Context, req feature.Request) (feature.Answer, 
 	f.mu.Lock()
 	f.requests = append(f.requests, req)
 	f.mu.Unlock()
-	if len(req.Features) == 0 {
+	if len(req.Features)+len(req.FeatureSets) == 0 {
 		return feature.Answer{}, &feature.RequestError{Problems: []string{"features: want at least one name", "no users, pins or pairs"}}
 	}
 	return feature.Answer{
@@ -328,7 +328,7 @@ func (f *fakes) Try(_ context.Context, req feature.TryRequest) (feature.TryAnswe
 		return feature.TryAnswer{}, &feature.RequestError{Problems: []string{"definition:1: no features: want a list under the key features"}}
 	}
 	return feature.TryAnswer{
-		Definitions: definitions, Values: map[string]map[string]feature.Value{"user:a": {"interests": feature.Groups{"interest:tea": 2}}},
+		Definitions: defined, Values: map[string]map[string]feature.Value{"user:a": {"interests": feature.Groups{"interest:tea": 2}}},
 		Missing: []feature.Missing{}, Degraded: []string{}, AsOf: now,
 	}, f.fail
 }
@@ -337,10 +337,10 @@ func (f *fakes) Definitions() []feature.Definition {
 	if f.fail != nil {
 		panic(f.fail) // Definitions has no other way to fail
 	}
-	return definitions
+	return defined
 }
 
-var definitions = []feature.Definition{{Name: "interests", Description: "what it counts", Entity: feature.User, Window: time.Hour, Aggregate: feature.Count}}
+var defined = []feature.Definition{{Name: "interests", Description: "what it counts", Entity: feature.User, Window: time.Hour, Aggregate: feature.Count, Sets: []string{"ranking"}}}
 
 func (f *fakes) PublishAs(ctx context.Context, operator string, lines []schemas.Line) error {
 	if err := f.held(ctx); err != nil {

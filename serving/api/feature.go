@@ -14,9 +14,16 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
+// definitions is the answer of GET /v1/features, in the form of features.yaml.
+type definitions struct {
+	Features    []feature.Definition `json:"features"`
+	FeatureSets map[string][]string  `json:"feature_sets"`
+}
+
 func (s *Server) definitions(*parameters) computation {
 	return func(context.Context) (any, error) {
-		return append([]feature.Definition{}, s.deps.Features.Definitions()...), nil
+		defs := append([]feature.Definition{}, s.deps.Features.Definitions()...)
+		return definitions{defs, feature.Sets(defs)}, nil
 	}
 }
 

@@ -89,7 +89,7 @@ func (s *Server) routes() (all []route) {
 	}
 	if s.deps.Features != nil {
 		add(
-			route{method: get, path: "/v1/features", access: features, query: s.definitions, list: "features", cached: true},
+			route{method: get, path: "/v1/features", access: features, query: s.definitions, cached: true},
 			route{method: post, path: "/v1/features", access: features, handle: postJSON(s, s.features)},
 			route{method: post, path: "/v1/features/attributes", access: features, handle: postJSON(s, s.deps.Features.Attributes)},
 			route{method: post, path: "/v1/features/try", access: features, handle: postJSON(s, s.deps.Features.Try), kind: trial},

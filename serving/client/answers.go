@@ -139,11 +139,12 @@ type Definition struct {
 
 // FeaturesRequest asks for features of entities: each feature for all entities of its kind.
 type FeaturesRequest struct {
-	Features []string    `json:"features"`
-	Users    []string    `json:"users,omitempty"`
-	Pins     []string    `json:"pins,omitempty"`
-	Pairs    [][2]string `json:"pairs,omitempty"` // user, pin
-	At       *time.Time  `json:"at,omitempty"`    // end of the windows; nil: now. It does not affect features of pins
+	Features    []string    `json:"features,omitempty"`
+	FeatureSets []string    `json:"feature_sets,omitempty"` // names of sets whose features are added
+	Users       []string    `json:"users,omitempty"`
+	Pins        []string    `json:"pins,omitempty"`
+	Pairs       [][2]string `json:"pairs,omitempty"` // user, pin
+	At          *time.Time  `json:"at,omitempty"`    // end of the windows; nil: now. It does not affect features of pins
 }
 
 // FeaturesAnswer has the values of every requested entity, by entity name and feature name. The name of a pair is

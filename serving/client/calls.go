@@ -119,6 +119,14 @@ func (c *Client) Definitions(ctx context.Context) ([]Definition, error) {
 	return answer.Features, err
 }
 
+// FeatureSets returns the names of the features of each feature set.
+func (c *Client) FeatureSets(ctx context.Context) (map[string][]string, error) {
+	answer, err := read[struct {
+		FeatureSets map[string][]string `json:"feature_sets"`
+	}](c.Get(ctx, nil, "v1", "features"))
+	return answer.FeatureSets, err
+}
+
 // Features requests the values of features.
 func (c *Client) Features(ctx context.Context, r FeaturesRequest) (FeaturesAnswer, error) {
 	return read[FeaturesAnswer](c.Post(ctx, r, "v1", "features"))

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -127,7 +128,8 @@ func TestClient_SendsRequestsAndReadsAnswersOfTheDocument(t *testing.T) {
 		}},
 		{"definitions", "GET /v1/features", func() (any, error) {
 			defs, err := c.Definitions(ctx)
-			return map[string]any{"features": defs}, err
+			sets, errSets := c.FeatureSets(ctx)
+			return map[string]any{"features": defs, "feature_sets": sets}, errors.Join(err, errSets)
 		}},
 		{"features", `POST /v1/features application/json {"features":["f"]`, func() (any, error) {
 			return c.Features(ctx, FeaturesRequest{Features: []string{"f"}})

@@ -31,6 +31,7 @@ type Definition struct {
 	Lookup bool
 	// Only for Ratio: two definitions with the same entity and grouping.
 	Numerator, Denominator *Definition
+	Sets                   []string // names of the feature sets that it is in
 }
 
 // Condition holds for an action that has one of the values In at Path.
@@ -171,7 +172,7 @@ func (d Definition) countsItem(v schemas.Verb) bool {
 	return slices.Contains(d.Verbs, v)
 }
 
-// MarshalJSON writes the keys and values of features.yaml.
+// MarshalJSON writes the keys and values of features.yaml, without Sets, which are not keys of a definition.
 func (d Definition) MarshalJSON() ([]byte, error) {
 	where := map[string][]string{}
 	for _, c := range d.Where {

@@ -9,10 +9,11 @@ import (
 type definitionSet struct {
 	inOrder []Definition
 	byName  map[string]Definition
+	sets    map[string][]string // see Sets
 }
 
 func newDefinitionSet(defs []Definition) (*definitionSet, error) {
-	set := &definitionSet{inOrder: slices.Clone(defs), byName: map[string]Definition{}}
+	set := &definitionSet{inOrder: slices.Clone(defs), byName: map[string]Definition{}, sets: Sets(defs)}
 	for _, d := range defs {
 		if _, ok := set.byName[d.Name]; ok {
 			return nil, fmt.Errorf("two definitions of %s", d.Name)
@@ -22,12 +23,13 @@ func newDefinitionSet(defs []Definition) (*definitionSet, error) {
 	return set, nil
 }
 
-// choose returns the definitions with these names, each once. It reports problems with the names to c.
-func (s *definitionSet) choose(c *checker, names []string) *chosen {
+// choose returns the definitions with these names and those of the sets, each once. It reports problems to c.
+func (s *definitionSet) choose(c *checker, names, sets []string) *chosen {
 	all := &chosen{}
-	if len(names) == 0 {
+	if len(names)+len(sets) == 0 {
 		c.problem("features: want at least one name")
 	}
+	names = s.named(c, names, sets)
 	if len(names) > MaxFeatures {
 		c.problem("features: %d: at most %d", len(names), MaxFeatures)
 		return all

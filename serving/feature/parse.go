@@ -115,13 +115,16 @@ func (p *parser) syntax(err error) {
 }
 
 func (p *parser) top(n *yaml.Node) []Definition {
-	var list *yaml.Node
+	var list, sets *yaml.Node
 	for key, value := range p.entries(n, "the file") {
-		if key.Value != "features" {
-			p.at(key.Line, "unknown key %q: want features", key.Value)
-			continue
+		switch key.Value {
+		case "features":
+			list = value
+		case "feature_sets":
+			sets = value
+		default:
+			p.at(key.Line, "unknown key %q: want features or feature_sets", key.Value)
 		}
-		list = value
 	}
 	if list == nil {
 		p.at(n.Line, "no features: want a list under the key features")
@@ -134,7 +137,11 @@ func (p *parser) top(n *yaml.Node) []Definition {
 	if len(list.Content) > MaxDefinitions {
 		p.at(list.Line, "features: %d definitions: at most %d", len(list.Content), MaxDefinitions)
 	}
-	return p.definitions(list)
+	defs := p.definitions(list)
+	if sets != nil {
+		p.sets(defs, sets)
+	}
+	return defs
 }
 
 func (p *parser) definitions(list *yaml.Node) []Definition {

@@ -98,13 +98,23 @@ features:
 
 func TestParse_ReportsEveryMistakeWithItsLine(t *testing.T) {
 	const valid = "entity: user, aggregate: count"
+	manySets := strings.Repeat("s: a, ", MaxSets+1)
 	tests := map[string]struct {
 		text string
 		want []string // parts of the messages, in order
 	}{
-		"empty file":         {"", []string{"f:1: no features"}},
-		"no list":            {"features: 3", []string{"f:1: features: want a list"}},
-		"unknown top key":    {"features: []\nfeeds: []", []string{`f:2: unknown key "feeds"`}},
+		"empty file":      {"", []string{"f:1: no features"}},
+		"no list":         {"features: 3", []string{"f:1: features: want a list"}},
+		"unknown top key": {"features: []\nfeeds: []", []string{`f:2: unknown key "feeds"`}},
+		"sets are a list": {"features: []\nfeature_sets: [a]", []string{"f:2: feature_sets: want keys with values"}},
+		"set of unknowns": {
+			"features: [{name: a, " + valid + "}]\nfeature_sets:\n  s: [a, b]\n  S: a\n  t: [a, a]\n  u: []\n  s: a",
+			[]string{
+				`f:3: feature_sets s "b": no such feature in this file`, `f:4: feature_sets "S": want [a-z]`, `f:5: feature_sets t: "a" twice`,
+				"f:6: feature_sets u: no features", `f:7: feature_sets: the key "s" twice`,
+			},
+		},
+		"many sets":          {"features: []\nfeature_sets: {" + manySets + "}", []string{"f:2: feature_sets: 101 sets: at most 100"}},
 		"syntax":             {"features:\n  - {", []string{"f:2: did not find expected node content"}},
 		"two documents":      {"features: []\n---\nfeatures: []", []string{"f:1: more than one document"}},
 		"not a mapping":      {"features: [7]", []string{"f:1: a feature: want keys with values"}},
@@ -264,7 +274,7 @@ func TestLoad_ReadsFile(t *testing.T) {
 func TestBuiltin_RoundTripsJSON(t *testing.T) {
 	want, err := Load("")
 	must.OK(t, err)
-	text, err := json.Marshal(map[string][]Definition{"features": want})
+	text, err := json.Marshal(map[string]any{"features": want, "feature_sets": Sets(want)})
 	must.OK(t, err)
 	got, err := Parse("f", text)
 	if err != nil {

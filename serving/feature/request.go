@@ -19,11 +19,12 @@ const (
 
 // Request asks for features of entities: each feature for all entities of its kind. Repeats are answered once.
 type Request struct {
-	Features []string         `json:"features"` // names, 1 to MaxFeatures
-	Users    []schemas.UserID `json:"users,omitempty"`
-	Pins     []schemas.PinID  `json:"pins,omitempty"`
-	Pairs    []UserPin        `json:"pairs,omitempty"`
-	At       *time.Time       `json:"at,omitempty"` // end of the windows; nil: now. It does not affect features of pins
+	Features    []string         `json:"features,omitempty"`     // names; with those of FeatureSets 1 to MaxFeatures
+	FeatureSets []string         `json:"feature_sets,omitempty"` // names of sets whose features are added
+	Users       []schemas.UserID `json:"users,omitempty"`
+	Pins        []schemas.PinID  `json:"pins,omitempty"`
+	Pairs       []UserPin        `json:"pairs,omitempty"`
+	At          *time.Time       `json:"at,omitempty"` // end of the windows; nil: now. It does not affect features of pins
 }
 
 // UserPin is the entity of a feature of a pair. In JSON it is an array of the two ids.
@@ -107,7 +108,7 @@ func (r Request) checked(defs *definitionSet, now schemas.Micros) (query, error)
 			c.problem("at: it is in the year %d by UTC: want 0 to 9999, which RFC 3339 can write", year)
 		}
 	}
-	q.chosen = defs.choose(c, r.Features)
+	q.chosen = defs.choose(c, r.Features, r.FeatureSets)
 	q.users = unique(c, "users", r.Users, isUser)
 	q.pins = unique(c, "pins", r.Pins, isPin)
 	q.pairs = unique(c, "pairs", r.Pairs, func(p UserPin) error { return cmp.Or(isUser(p.User), isPin(p.Pin)) })

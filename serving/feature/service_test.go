@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -46,6 +47,9 @@ features:
 - {name: pair_author_saves, entity: pair, verbs: save, group_by: objectAttributes.author, aggregate: count}
 - {name: pair_author_share, entity: pair, aggregate: ratio, numerator: pair_author_saves, denominator: pair_author}
 - {name: pair_price, entity: pair, group_by: objectAttributes.color, aggregate: mean, of: objectAttributes.price}
+feature_sets:
+  saving: [pair_author, pin_saves, saves]
+  all_of_pins: [pin_saves, pin_actors]
 `
 
 // deleted is the set of deleted users.
@@ -244,6 +248,8 @@ func TestRequest_ReportsEveryProblem(t *testing.T) {
 	}{
 		"nothing":         {`{}`, []string{"features: want at least one name", "no users, pins or pairs"}},
 		"unknown feature": {`{"features":["saves","nope","neither"],"users":["user:1"]}`, []string{`features: "nope" is not defined`, `features: "neither" is not defined`}},
+		"unknown set":     {`{"feature_sets":["nope","saving"],"users":["user:1"]}`, []string{`feature_sets: "nope" is not defined`}},
+		"too many sets":   {`{"feature_sets":` + many(101, `"s%d"`) + `,"users":["user:1"]}`, []string{"feature_sets: 101: at most 100"}},
 		"bad ids": {
 			`{"features":["saves"],"users":["pin:1","user:"],"pins":["x"],"pairs":[["user:1","board:1"],["","pin:1"]]}`,
 			[]string{"users: ", "users: ", "pins: ", "pairs: ", "pairs: "},
@@ -299,6 +305,23 @@ func TestRequest_RejectsTooManyValues(t *testing.T) {
 	must.OK(t, err)
 	if _, err := req.checked(set, now); err == nil || !strings.Contains(err.Error(), "21000 values: at most 20000") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnswer_EvaluatesFeatureSets(t *testing.T) {
+	s, _ := serviceOf{store: empty{}}.start(t)
+	got, err := s.Answer(t.Context(), Request{
+		Features: []string{"saves", "all"}, FeatureSets: []string{"saving", "all_of_pins"},
+		Users: []schemas.UserID{"user:1"}, Pins: []schemas.PinID{"pin:1"}, Pairs: []UserPin{{"user:1", "pin:1"}},
+	})
+	must.OK(t, err)
+	names := map[string][]string{}
+	for entity, values := range got.Values {
+		names[entity] = slices.Sorted(maps.Keys(values))
+	}
+	want := map[string][]string{"user:1": {"all", "saves"}, "pin:1": {"pin_actors", "pin_saves"}, "user:1|pin:1": {"pair_author"}}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("features (-want +got):\n%s", diff)
 	}
 }
 
