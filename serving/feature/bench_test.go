@@ -2,8 +2,12 @@ package feature
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -109,19 +113,7 @@ func BenchmarkItems(b *testing.B) {
 
 func benchmarkItems(b *testing.B, every schemas.Micros) {
 	store := openTest(b, b.TempDir(), DefaultConfig())
-	var pins []schemas.PinID
-	start := now / schemas.ItemStep * schemas.ItemStep
-	for p := range 1000 {
-		pins = append(pins, schemas.PinID(fmt.Sprint("pin:", p)))
-		var batch Batch
-		for s := schemas.Micros(0); s < 288; s += every {
-			batch.Counts = append(batch.Counts, &schemas.ItemCounts{
-				Pin: pins[p], Start: start - s*schemas.ItemStep, Counts: map[string]int64{"save": 1, "click": 3, "impression": 90},
-				Actors: schemas.Sketch(nil).Add(fmt.Sprint(s)).Add(fmt.Sprint(p)), Embedding: make([]float32, 16),
-			})
-		}
-		mustWrite(b, store, batch)
-	}
+	pins := writeItems(b, store, every)
 	defs, err := Parse("f", []byte(`
 features:
 - {name: a, entity: pin, window: 96h, aggregate: count, group_by: verb}
@@ -135,6 +127,83 @@ features:
 	for b.Loop() {
 		must.Get(store.Items(context.Background(), pins, now, defs))(b)
 	}
+}
+
+// writeItems writes a thousand pins with actions in one of so many steps of a day.
+func writeItems(b *testing.B, store *EmbeddedStore, every schemas.Micros) (pins []schemas.PinID) {
+	start := now / schemas.ItemStep * schemas.ItemStep
+	for p := range 1000 {
+		pins = append(pins, schemas.PinID(fmt.Sprint("pin:", p)))
+		var batch Batch
+		for s := schemas.Micros(0); s < 288; s += every {
+			batch.Counts = append(batch.Counts, &schemas.ItemCounts{
+				Pin: pins[p], Start: start - s*schemas.ItemStep, Counts: map[string]int64{"save": 1, "click": 3, "impression": 90},
+				Actors: schemas.Sketch(nil).Add(fmt.Sprint(s)).Add(fmt.Sprint(p)), Embedding: make([]float32, 16),
+			})
+		}
+		a := typical("user:1", p, 0).ObjectAttributes
+		card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: pins[p], Version: 1}}
+		card.Facets = a.Facets
+		batch.Cards = []*schemas.Card{card}
+		batch.Pins = []*schemas.PinAttributes{{Pin: pins[p], Version: 1, Attributes: a.Attributes, Embedding: a.Embedding}}
+		mustWrite(b, store, batch)
+	}
+	return pins
+}
+
+// BenchmarkAnswer_1000Pins answers requests for a thousand pins and a feature set of twenty features, as JSON. The set has
+// features of pins, or as for ranking, of a user with 200 actions, the pins, and the pairs of both.
+func BenchmarkAnswer_1000Pins(b *testing.B) {
+	store := openTest(b, b.TempDir(), DefaultConfig())
+	req := Request{Pins: writeItems(b, store, 24), Users: []schemas.UserID{"user:1"}}
+	var batch Batch
+	for i := range 200 {
+		batch.Actions = append(batch.Actions, typical("user:1", i, schemas.Micros(i)*hour/4))
+	}
+	mustWrite(b, store, batch)
+	for _, pin := range req.Pins {
+		req.Pairs = append(req.Pairs, UserPin{"user:1", pin})
+	}
+	of := map[Entity][]string{
+		User: {"aggregate: count, group_by: [verb, objectAttributes.interests]", "aggregate: rate", "aggregate: distinct", "aggregate: last", "aggregate: count, group_by: objectAttributes.author"},
+		Pin:  {"aggregate: count, group_by: verb", "aggregate: rate", "aggregate: count, half_life: 6h", "aggregate: distinct", "aggregate: mean_embedding"},
+		Pair: {"aggregate: count, group_by: objectAttributes.author", "aggregate: cosine", "aggregate: count, group_by: objectAttributes.interests", "aggregate: count, group_by: object", "aggregate: mean, of: objectAttributes.price, group_by: [objectAttributes.author, objectAttributes.color]"},
+	}
+	for name, entities := range map[string][]Entity{"pins": {Pin, Pin, Pin, Pin}, "ranking": {User, Pin, Pin, Pair}} {
+		text, names := "features:\n", []string(nil)
+		for _, entity := range entities {
+			for _, def := range of[entity] {
+				names = append(names, fmt.Sprint("f", len(names)))
+				text += fmt.Sprintf("- {name: %s, entity: %s, %s}\n", names[len(names)-1], entity, def)
+			}
+		}
+		defs, err := Parse("f", []byte(text+"feature_sets: {all: ["+strings.Join(names, ", ")+"]}\n"))
+		must.OK(b, err)
+		b.Run(name, func(b *testing.B) { benchmarkAnswer(b, store, defs, req) })
+	}
+}
+
+// benchmarkAnswer reports percentiles of the time of an answer, and its length.
+func benchmarkAnswer(b *testing.B, store Store, defs []Definition, req Request) {
+	s, _ := serviceOf{store: store}.start(b)
+	must.OK(b, s.Replace(defs))
+	req.FeatureSets = []string{"all"}
+	var took []time.Duration
+	var text []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		start := time.Now()
+		answer := must.Get(s.Answer(b.Context(), req))(b)
+		text = must.Get(json.Marshal(answer))(b)
+		took = append(took, time.Since(start))
+		if len(answer.Degraded) > 0 {
+			b.Fatalf("degraded: %v", answer.Degraded)
+		}
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+	b.ReportMetric(float64(len(text)), "json-B")
 }
 
 // BenchmarkIngest writes actions as the sink does, in batches of the size of one poll, each synced to disk: once from

@@ -1,6 +1,7 @@
 package feature
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -58,9 +59,10 @@ type findings struct {
 	items    map[schemas.PinID][]Result
 	pins     map[schemas.PinID]PinAttributes
 	lookedUp map[schemas.PinID]bool
-	failed   map[string]bool // users and pins whose scan failed
-	err      error           // the first failure
-	late     bool            // scans were still running at the deadline
+	failed   map[string]Reason // users and pins whose scan failed, or whose embedding was too large
+	bytes    int               // of the results; see MaxAnswerBytes
+	err      error             // the first failure
+	late     bool              // scans were still running at the deadline
 
 	allFailed bool // the store was not read
 }
@@ -68,7 +70,7 @@ type findings struct {
 func newFindings() *findings {
 	return &findings{
 		users: map[schemas.UserID][]Result{}, items: map[schemas.PinID][]Result{},
-		pins: map[schemas.PinID]PinAttributes{}, lookedUp: map[schemas.PinID]bool{}, failed: map[string]bool{},
+		pins: map[schemas.PinID]PinAttributes{}, lookedUp: map[schemas.PinID]bool{}, failed: map[string]Reason{},
 	}
 }
 
@@ -88,6 +90,30 @@ func (f *findings) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = true
+}
+
+// admit counts the bytes of a result, and reports whether it fits into the answer.
+func (f *findings) admit(bytes int) bool {
+	if f.bytes+bytes > MaxAnswerBytes {
+		return false
+	}
+	f.bytes += bytes
+	return true
+}
+
+// bounded returns the result, without its value if it does not fit into the answer.
+func (f *findings) bounded(r Result) Result {
+	if !f.admit(size(r.Value)) {
+		return absent(TooLarge)
+	}
+	return r
+}
+
+func (f *findings) allBounded(results []Result) []Result {
+	for i, r := range results {
+		results[i] = f.bounded(r)
+	}
+	return results
 }
 
 // task is one scan. scan returns a function that records its result.
@@ -179,7 +205,7 @@ func (q query) paired() []schemas.PinID {
 func (s *Service) userTask(user schemas.UserID, q query) task {
 	return task{entities: []string{string(user)}, scan: func(ctx context.Context) (func(*findings), error) {
 		results, fresh, err := s.deps.Store.Actions(ctx, user, q.span, q.actions.scanned)
-		return func(f *findings) { f.users[user], f.fresh = results, append(f.fresh, fresh) }, err
+		return func(f *findings) { f.users[user], f.fresh = f.allBounded(results), append(f.fresh, fresh) }, err
 	}}
 }
 
@@ -188,7 +214,7 @@ func (s *Service) itemTask(pins []schemas.PinID, q query) task {
 		results, err := s.deps.Store.Items(ctx, pins, q.span.Now, q.items.scanned)
 		return func(f *findings) {
 			for i, pin := range pins {
-				f.items[pin] = results[i]
+				f.items[pin] = f.allBounded(results[i])
 			}
 		}, err
 	}}
@@ -199,8 +225,13 @@ func (s *Service) pinTask(pins []schemas.PinID, embeddings bool) task {
 		known, err := s.deps.Store.Pins(ctx, pins, embeddings)
 		return func(f *findings) {
 			for _, pin := range pins {
+				a, ok := known[pin]
+				if !f.admit(len(a.Embedding) * numberBytes) {
+					f.failed[string(pin)] = TooLarge
+					continue
+				}
 				f.lookedUp[pin] = true
-				if a, ok := known[pin]; ok && !s.deps.Deleted.Has(a.Author) {
+				if ok && !s.deps.Deleted.Has(a.Author) {
 					f.pins[pin] = a
 				}
 			}
@@ -253,7 +284,7 @@ func (f *findings) note(ctx context.Context, t task, note func(*findings), err e
 	case f.closed, err != nil && ctx.Err() != nil:
 	case err != nil:
 		for _, e := range t.entities {
-			f.failed[e] = true
+			f.failed[e] = Failed
 		}
 		if f.err == nil {
 			f.err = err
@@ -265,8 +296,8 @@ func (f *findings) note(ctx context.Context, t task, note func(*findings), err e
 
 // missingResult returns the reason why there is no result for a user or pin.
 func (f *findings) missingResult(entity string) Result {
-	if f.allFailed || f.failed[entity] {
+	if f.allFailed {
 		return absent(Failed)
 	}
-	return absent(Deadline)
+	return absent(cmp.Or(f.failed[entity], Deadline))
 }

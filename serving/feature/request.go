@@ -14,7 +14,10 @@ import (
 const (
 	MaxFeatures = 100
 	MaxEntities = 1000   // for users, pins and pairs each
-	MaxAnswers  = 20_000 // values in one answer: entities times the features of their kind
+	MaxAnswers  = 50_000 // values in one answer: entities times the features of their kind
+	// MaxAnswerBytes limits the values of an answer and the results that they are computed from, by their approximate
+	// length in JSON. Values beyond it are null, with the reason TooLarge.
+	MaxAnswerBytes = 64 << 20
 )
 
 // Request asks for features of entities: each feature for all entities of its kind. Repeats are answered once.
@@ -59,7 +62,7 @@ func (p *UserPin) UnmarshalJSON(text []byte) error {
 type Answer struct {
 	Values   map[string]map[string]Value `json:"values"`
 	Missing  []Missing                   `json:"missing"`  // in the order of the request, never nil
-	Degraded []string                    `json:"degraded"` // "deadline", "store": why values that exist are missing; never nil
+	Degraded []string                    `json:"degraded"` // "deadline", "size", "store": why values that exist are missing; never nil
 	AsOf     time.Time                   `json:"as_of"`    // UTC, floored to milliseconds
 	// Fresh is the arrival time of the newest action that was in the store when the answer was started. It is null if
 	// it is unknown, for example because no action has arrived since the start of the process. With Pinot it is the

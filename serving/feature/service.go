@@ -138,7 +138,7 @@ func (s *Service) assemble(answer *Answer, q query, f *findings) {
 	for _, p := range q.pairs {
 		answer.entity(p.String())
 		for i, d := range q.ofPair {
-			answer.add(p.String(), d.Name, f.ofPair(p, d, users[p.User][len(q.ofUser)+i]))
+			answer.add(p.String(), d.Name, f.bounded(f.ofPair(p, d, users[p.User][len(q.ofUser)+i])))
 		}
 	}
 	if f.err != nil {
@@ -175,7 +175,10 @@ func (s *Service) settleUser(u schemas.UserID, q query, f *findings, vectors map
 		return slices.Repeat([]Result{f.missingResult(string(u))}, len(q.actions.defs))
 	}
 	results := q.actions.settled(scanned, vectors)
-	for i := range results {
+	for i, d := range q.actions.defs {
+		if d.Lookup {
+			results[i] = f.bounded(results[i])
+		}
 		for _, pin := range q.actions.lookups(i, scanned) {
 			if !f.lookedUp[pin] {
 				results[i] = f.missingResult(string(pin))
@@ -216,9 +219,9 @@ func (a *Answer) add(entity, feature string, r Result) {
 	}
 }
 
-// degraded adds a reason that concerns the store, and not the data in it.
+// degraded adds a reason that concerns the answer, and not the data in the store.
 func degraded(list []string, reason Reason) []string {
-	if (reason == Deadline || reason == Failed) && !slices.Contains(list, string(reason)) {
+	if (reason == Deadline || reason == Failed || reason == TooLarge) && !slices.Contains(list, string(reason)) {
 		list = append(list, string(reason))
 	}
 	return list

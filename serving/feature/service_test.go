@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -66,7 +65,7 @@ type serviceOf struct {
 }
 
 // start returns a service over a store, with the tests' definitions.
-func (o serviceOf) start(t *testing.T) (*Service, *prometheus.Registry) {
+func (o serviceOf) start(t testing.TB) (*Service, *prometheus.Registry) {
 	t.Helper()
 	defs, err := Parse("f", []byte(serviceDefinitions))
 	must.OK(t, err)
@@ -287,41 +286,6 @@ func TestRequest_ReportsEveryProblem(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestRequest_RejectsTooManyValues(t *testing.T) {
-	var defs []Definition
-	req := Request{}
-	for i := range 21 {
-		name := fmt.Sprint("f", i)
-		defs = append(defs, Definition{Name: name, Entity: Pin})
-		req.Features = append(req.Features, name)
-	}
-	for i := range 1000 {
-		req.Pins = append(req.Pins, schemas.PinID(fmt.Sprint("pin:", i)))
-	}
-	set, err := newDefinitionSet(defs)
-	must.OK(t, err)
-	if _, err := req.checked(set, now); err == nil || !strings.Contains(err.Error(), "21000 values: at most 20000") {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestAnswer_EvaluatesFeatureSets(t *testing.T) {
-	s, _ := serviceOf{store: empty{}}.start(t)
-	got, err := s.Answer(t.Context(), Request{
-		Features: []string{"saves", "all"}, FeatureSets: []string{"saving", "all_of_pins"},
-		Users: []schemas.UserID{"user:1"}, Pins: []schemas.PinID{"pin:1"}, Pairs: []UserPin{{"user:1", "pin:1"}},
-	})
-	must.OK(t, err)
-	names := map[string][]string{}
-	for entity, values := range got.Values {
-		names[entity] = slices.Sorted(maps.Keys(values))
-	}
-	want := map[string][]string{"user:1": {"all", "saves"}, "pin:1": {"pin_actors", "pin_saves"}, "user:1|pin:1": {"pair_author"}}
-	if diff := cmp.Diff(want, names); diff != "" {
-		t.Errorf("features (-want +got):\n%s", diff)
 	}
 }
 

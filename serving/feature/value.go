@@ -48,6 +48,30 @@ func (Last) isValue()   {}
 func (Top) isValue()    {}
 func (Vector) isValue() {}
 
+// numberBytes is the approximate length of a number in JSON, with its key's punctuation.
+const numberBytes = 24
+
+// size returns the approximate length of a value in JSON, without a single number, which MaxAnswers limits.
+func size(v Value) (bytes int) {
+	switch v := v.(type) {
+	case Groups:
+		for name := range v {
+			bytes += len(name) + numberBytes
+		}
+	case Last:
+		for _, a := range v {
+			bytes += len(a.Object) + len(a.Verb) + 3*numberBytes
+		}
+	case Top:
+		for _, c := range v {
+			bytes += len(c.Value) + 2*numberBytes
+		}
+	case Vector:
+		bytes = len(v) * numberBytes
+	}
+	return bytes
+}
+
 // Reason is why a feature is listed in missing.
 type Reason string
 
@@ -63,6 +87,7 @@ const (
 	Erased    Reason = "deleted"   // the user was deleted
 	Deadline  Reason = "deadline"  // not evaluated in time
 	Failed    Reason = "store"     // the store could not be read
+	TooLarge  Reason = "size"      // the answer would be larger than MaxAnswerBytes
 )
 
 // Result is the value of a feature for one entity, and why it or a part of it is missing, each reason once.

@@ -48,7 +48,7 @@ func isNull(reason string) bool {
 func incomplete(v schemas.FeatureValue) bool {
 	for _, r := range v.Reasons {
 		switch feature.Reason(r) {
-		case feature.Deadline, feature.Failed, feature.Cap, feature.Erased:
+		case feature.Deadline, feature.Failed, feature.TooLarge, feature.Cap, feature.Erased:
 			return true
 		}
 	}

@@ -36,6 +36,7 @@ const missingTexts = {
   deleted: 'the user is deleted',
   deadline: 'not evaluated in time',
   store: 'the store could not be read',
+  size: 'the answer would be too large',
 };
 
 const pairName = (pair) => pair.join('|'); // the key of a pair in answers
