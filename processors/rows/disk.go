@@ -55,5 +55,5 @@ func freeBytes(dir string) (int64, error) {
 	if st.Flags&readOnly != 0 {
 		return 0, syscall.EROFS
 	}
-	return int64(st.Bavail) * st.Bsize, nil
+	return int64(st.Bavail * uint64(st.Bsize)), nil // Bsize has another type on macOS
 }
