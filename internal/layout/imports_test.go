@@ -140,7 +140,7 @@ func TestDecisions_CoverDependencies(t *testing.T) {
 			recorded = append(recorded, path.Base(name))
 		}
 	}
-	for _, file := range []string{"go.mod", "test/go.mod"} {
+	for _, file := range []string{"go.mod", "test/go.mod", "test/deploy/go.mod"} {
 		text, err := os.ReadFile(file)
 		must.OK(t, err)
 		for _, required := range regexp.MustCompile(`(?m)^(?:require )?\t?(\S+/\S+) v\S+$`).FindAllStringSubmatch(string(text), -1) {
