@@ -6,6 +6,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 # -s -w omit the debugger's tables, a third of the binary. Stack traces and profiles do not need them. For a debugger, run
 # `go build`.
 LDFLAGS := -s -w -X github.com/smartfeed/smartfeed/app.version=$(VERSION)
+# Platforms of the released binaries, as in .goreleaser.yaml.
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 # Tests that take minutes each.
 LONG    := Lastfm$$
 # Tests in a real browser.
@@ -52,13 +54,19 @@ SECURED       := SMARTFEED_TEST_KAFKA_SECURED=127.0.0.1:$(shell echo $$(($(KAFKA
                  SMARTFEED_TEST_CERTIFICATES=$(abspath $(or $(SERVICES_DIR),.ci/state)/certificates)
 KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
 
-.PHONY: help build run docs up down demo test test-racy test-race test-browser test-deploy test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-pages test-import test-lastfm-real nightly mutants vet check lint fmt bench-serving bench-stream bench-stream-kafka bench-feed bench-rows bench-features bench-pinot bench-scale bench-short clean
+.PHONY: help build cross run docs up down demo test test-racy test-race test-browser test-deploy test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-pages test-import test-lastfm-real nightly mutants vet check lint fmt bench-serving bench-stream bench-stream-kafka bench-feed bench-rows bench-features bench-pinot bench-scale bench-short clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
 
 build: ## build bin/smartfeed
 	$(GO) build $(TOOLEXEC) -trimpath -ldflags '$(LDFLAGS)' -o bin/smartfeed .
+
+# The builds of a release, without cgo. Each takes minutes without a build cache.
+cross: ## build bin/smartfeed_OS_ARCH for each released platform
+	for p in $(PLATFORMS); do \
+	  CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build $(TOOLEXEC) -trimpath -ldflags '$(LDFLAGS)' -o bin/smartfeed_$${p%/*}_$${p#*/} . || exit 1; \
+	done
 
 run: build ## build, start everything in one process and load a demo: http://127.0.0.1:8080
 	bin/smartfeed dev --dir $(DIR) --demo
@@ -89,7 +97,7 @@ test-lastfm: ## import the Last.fm data of LASTFM_DIR, also through five kills; 
 test-browser: ## test the console in headless Chromium; SMARTFEED_SCREENSHOTS=DIR keeps screenshots
 	export SMARTFEED_TEST_BROWSER=$${SMARTFEED_TEST_BROWSER:-1}; $(TESTMODULE) -run '$(BROWSER)' ./...
 
-test-deploy: ## test the Helm chart; compiling Helm and Kubernetes takes a minute
+test-deploy: ## test the Helm chart, .goreleaser.yaml and the GitHub workflows; compiling Helm and Kubernetes takes a minute
 	cd test/deploy && $(GO) vet $(TOOLEXEC) . && $(GOTEST) -count=1 .
 
 test-services: test-kafka test-cassandra test-secured test-pinot test-product ## test on real servers, which .ci/services downloads and starts
@@ -128,7 +136,7 @@ test-lastfm-real: ## import the Last.fm data through real servers, with a proces
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- env SMARTFEED_TEST_SERVERS=$(SERVERS) \
 	  $(GOTEST) -count=1 -timeout 60m -run RealServers_ImportLastfm -v ./app
 
-nightly: test-race test-browser test-deploy test-lastfm-real test-kafka test-product footprint mutants ## run the longer versions of all tests, each fuzz target for 30 s, and all mutants
+nightly: test-race test-browser cross test-deploy test-lastfm-real test-kafka test-product footprint mutants ## run the longer versions of all tests, each fuzz target for 30 s, and all mutants
 	FUZZTIME=30s .ci/fuzz
 	ROWS_TORTURE=17 $(GOTEST) -count=1 -run TestTorture -v ./processors/rows
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=7 $(GOTEST) -count=1 -run RealKafkaTorture -v ./processors/rows

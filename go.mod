@@ -2,6 +2,8 @@ module github.com/smartfeed/smartfeed
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/IBM/sarama v1.61.1
 	github.com/MicahParks/jwkset v0.11.0

@@ -1,7 +1,6 @@
 package test
 
 import (
-	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"go/version"
@@ -372,7 +371,7 @@ func goVersion(t *testing.T) string {
 func TestDockerfile_IsMinimal(t *testing.T) {
 	text, err := os.ReadFile("Dockerfile")
 	must.OK(t, err)
-	for _, want := range []string{"FROM golang:" + goVersion(t) + "-bookworm AS build\n", "-X github.com/smartfeed/smartfeed/app.version=${VERSION}", "CGO_ENABLED=1", "FROM gcr.io/distroless/base-nossl-debian12:nonroot\n", `ENTRYPOINT ["/smartfeed"]`, "--chown=nonroot:nonroot /data /data"} {
+	for _, want := range []string{"FROM --platform=$BUILDPLATFORM golang:" + goVersion(t) + "-bookworm@sha256:", "-X github.com/smartfeed/smartfeed/app.version=${VERSION}", "CGO_ENABLED=1", "FROM gcr.io/distroless/base-nossl-debian12:nonroot@sha256:", "org.opencontainers.image.source=", "org.opencontainers.image.licenses=\"Apache-2.0\"", `ENTRYPOINT ["/smartfeed"]`, "--chown=nonroot:nonroot /data /data"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q", want)
 		}
@@ -381,18 +380,12 @@ func TestDockerfile_IsMinimal(t *testing.T) {
 
 // The default command of the image must be valid and listen on an address that published ports reach.
 func TestDockerfile_DefaultCommandListensOnAllInterfaces(t *testing.T) {
-	text, err := os.ReadFile("Dockerfile")
-	must.OK(t, err)
-	line := regexp.MustCompile(`(?m)^CMD (\[.*\])$`).FindSubmatch(text)
-	if line == nil {
-		t.Fatal("the Dockerfile has no CMD")
-	}
-	var args []string
-	must.OK(t, json.Unmarshal(line[1], &args))
+	args := imageCommand(t)
 	if i := slices.Index(args, "--http"); i < 0 || i+1 == len(args) || args[i+1] != "0.0.0.0:8080" || args[0] != "dev" {
 		t.Errorf("the command is %q, want dev --http 0.0.0.0:8080", args)
 	}
-	args = append(slices.Concat([]string{"config", "check"}, args), "--dir", t.TempDir())
+	settings := slices.DeleteFunc(args, func(arg string) bool { return arg == "--demo" })
+	args = append(slices.Concat([]string{"config", "check"}, settings), "--dir", t.TempDir())
 	var out, problems strings.Builder
 	if code := cli.Execute(t.Context(), args, nil, strings.NewReader(""), &out, &problems); code != 0 {
 		t.Errorf("the command is rejected: %s", &problems)
