@@ -304,10 +304,10 @@ func TestCompose_StatesSumOfMemoryLimits(t *testing.T) {
 }
 
 // GOMEMLIMIT plus the memory of Pebble outside the Go heap must be below the memory limit of a role, and
-// docs/operations/deploy.md must have the same sizes.
+// docs/design/cost-model.md must have the same sizes.
 func TestCompose_GoMemoryLimitFitsContainer(t *testing.T) {
 	const binary = 64 << 20 // pages of the binary, and C stacks
-	text, err := os.ReadFile("docs/operations/deploy.md")
+	text, err := os.ReadFile("docs/design/cost-model.md")
 	must.OK(t, err)
 	rows := app.DefaultConfig().Rows
 	roles := 0
@@ -324,12 +324,12 @@ func TestCompose_GoMemoryLimitFitsContainer(t *testing.T) {
 		if held := collects + pebble + binary; held > int64(s.MemLimit) {
 			t.Errorf("%s: GOMEMLIMIT is %d MiB, %d MiB with memory outside the Go heap, and the limit is %d MiB", name, collects>>20, held>>20, s.MemLimit>>20)
 		}
-		want := fmt.Sprintf("%s %.1f GiB: GOMEMLIMIT %d MiB", role, float64(s.MemLimit)/(1<<30), collects>>20)
-		if pebble > 0 {
-			want += fmt.Sprintf(", %d MiB block cache and memtables", pebble>>20)
+		want := fmt.Sprintf("memory of serve, materialize = %.1f GiB each (GOMEMLIMIT %d MiB)", float64(s.MemLimit)/(1<<30), collects>>20)
+		if role == "process" {
+			want = fmt.Sprintf("memory of process  = %.1f GiB (GOMEMLIMIT %d MiB, %d MiB block cache and memtables,", float64(s.MemLimit)/(1<<30), collects>>20, pebble>>20)
 		}
 		if !strings.Contains(string(text), want) {
-			t.Errorf("docs/operations/deploy.md does not state %s", want)
+			t.Errorf("docs/design/cost-model.md does not state %s", want)
 		}
 	}
 	if roles != 4 {
