@@ -138,6 +138,7 @@ test-lastfm-real: ## import the Last.fm data through real servers, with a proces
 
 nightly: test-race test-browser cross test-deploy test-lastfm-real test-kafka test-product footprint mutants ## run the longer versions of all tests, each fuzz target for 30 s, and all mutants
 	FUZZTIME=30s .ci/fuzz
+	$(GOTEST) -run '^$$' -bench 'Serving$$' -benchtime 1x ./app
 	ROWS_TORTURE=17 $(GOTEST) -count=1 -run TestTorture -v ./processors/rows
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=7 $(GOTEST) -count=1 -run RealKafkaTorture -v ./processors/rows
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) $(GOTEST) -run '^$$' -bench RowsHop -benchtime 1x -count 3 ./processors/rows
@@ -164,11 +165,10 @@ lint: ## run golangci-lint, which must be installed
 fmt: ## format the code
 	gofmt -w .
 
-bench-short: ## fail if rows, deliveries or pages cost a multiple of the bare loop; run other benchmarks once
+bench-short: ## fail if rows or deliveries cost a multiple of the bare loop; run other benchmarks once
 	$(GOTEST) -run '^$$' -bench . -benchtime 1x ./schemas ./serving/...
 	$(GOTEST) -run '^$$' -bench 'Rows$$' -benchtime 1x ./processors/rows
 	BENCH_FEED_SCALE=0.1 $(GOTEST) -run '^$$' -bench 'Feed$$' -benchtime 1x ./internal/tools/bench
-	$(GOTEST) -run '^$$' -bench 'Serving$$' -benchtime 1x ./app
 
 bench-features: ## measure features over HTTP, the feature store alone and the bare rows
 	$(GOTEST) -run '^$$' -bench 'Features$$' -benchtime 1x ./app
