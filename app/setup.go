@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 
 	"github.com/smartfeed/smartfeed/serving/client"
@@ -12,11 +13,17 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// version is set by the linker: the git tag or commit.
+// version is set by the linker: the git tag or commit. go install does not set it.
 var version = "unknown"
 
-// Version returns the git tag or commit of the build, or "unknown" for a build without make.
-func Version() string { return version }
+// Version returns the git tag or commit of the build; after go install, the version of the module; or "unknown".
+func Version() string {
+	build, ok := debug.ReadBuildInfo()
+	if version != "unknown" || !ok || build.Main.Version == "" || build.Main.Version == "(devel)" {
+		return version
+	}
+	return build.Main.Version
+}
 
 // Setup returns the connection settings of commands for the configured brokers and registry. The caller sets Log,
 // Progress and Results.
