@@ -327,13 +327,9 @@ func (g *group) deletion(tx *rows.Tx, d *schemas.DeletedUser) error {
 		return schemas.Bad(fmt.Sprintf("deleted user: key %.64q: want %.64q", tx.Key(), d.User))
 	}
 	g.deleted.Note(d.User, d.Time)
-	for partition := range tx.Partitions() {
-		m := schemas.InterestMarks{Deleted: []schemas.DeletedUser{*d}}
-		if err := rows.SendTo(tx, g.streams.InterestMarks, partition, tx.Key(), &m); err != nil {
-			return err
-		}
-	}
-	return userRows{tx.Own(), g.cfg}.clear()
+	out := g.outbox(tx)
+	out.addDeleted(*d)
+	return cmp.Or(out.send(), userRows{tx.Own(), g.cfg}.clear())
 }
 
 // marks processes the marks for owners of this partition.

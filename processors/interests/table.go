@@ -123,6 +123,13 @@ func (o *outbox) addEvent(e schemas.EngagementMark) {
 	o.waiting++
 }
 
+// addDeleted adds a deleted user, whose impressions are in all partitions.
+func (o *outbox) addDeleted(d schemas.DeletedUser) {
+	for i := range o.to {
+		o.to[i].Deleted = append(o.to[i].Deleted, d)
+	}
+}
+
 // addTerms adds marks for the terms that a pin gained or lost.
 func (o *outbox) addTerms(was, is pinTerms) {
 	mark := func(s pinTerms, other pinTerms, removed bool) {
@@ -150,7 +157,7 @@ func (o *outbox) sendIfFull() error {
 func (o *outbox) send() error {
 	for partition := range o.to {
 		m := &o.to[partition]
-		if len(m.Terms)+len(m.Likes)+len(m.Events) == 0 {
+		if len(m.Terms)+len(m.Likes)+len(m.Events)+len(m.Deleted) == 0 {
 			continue
 		}
 		if err := rows.SendTo(o.tx, o.streams.InterestMarks, int32(partition), o.tx.Key(), m); err != nil {
