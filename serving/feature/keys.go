@@ -50,7 +50,7 @@ func definitionKeys() []definitionKey {
 			func(p *parser, d *Definition, v *yaml.Node) { d.Where = p.where(v) }},
 		{Key{"group_by", "path or list", fmt.Sprintf("at most %d paths", MaxKeys), "none; required for a pair, except with cosine", "the value is computed for each value at the path, or each combination of values at the paths; each member of a list is one"},
 			func(p *parser, d *Definition, v *yaml.Node) {
-				d.GroupBy = list(p, v, "group_by", MaxKeys, ParsePath)
+				d.GroupBy = parseList(p, v, "group_by", MaxKeys, ParsePath)
 			}},
 		{Key{"aggregate", "text", "see Aggregates", "required", "the function that turns the actions of the window into a value"},
 			func(p *parser, d *Definition, v *yaml.Node) { d.Aggregate = scalar(p, v, "aggregate", parseAggregate) }},

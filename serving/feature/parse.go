@@ -277,7 +277,7 @@ func parseFlag(s string) (bool, error) {
 
 func (p *parser) verbs(v *yaml.Node) []schemas.Verb {
 	var verbs []schemas.Verb
-	for _, s := range list(p, v, "verbs", MaxVerbs, asText) {
+	for _, s := range parseList(p, v, "verbs", MaxVerbs, asText) {
 		if s == "" {
 			p.at(v.Line, "verbs: an empty verb")
 		}
@@ -293,7 +293,7 @@ func (p *parser) where(v *yaml.Node) []Condition {
 		if path.isVector() {
 			p.at(key.Line, "where %s: an embedding has no values to compare", path)
 		}
-		in := list(p, value, "where "+key.Value, MaxValues, asText)
+		in := parseList(p, value, "where "+key.Value, MaxValues, asText)
 		if len(in) == 0 {
 			p.at(value.Line, "where %s: no values, nothing would match", key.Value)
 		}
@@ -318,8 +318,8 @@ func isText(v *yaml.Node) bool { return v.Kind == yaml.ScalarNode && v.Tag != "!
 
 func asText(s string) (string, error) { return s, nil }
 
-// list reads a list of scalars, or a scalar as a list of one, with parse. Repeats are mistakes.
-func list[T comparable](p *parser, v *yaml.Node, what string, most int, parse func(string) (T, error)) []T {
+// parseList reads a list of scalars, or a scalar as a list of one, with parse. Repeats are mistakes.
+func parseList[T comparable](p *parser, v *yaml.Node, what string, most int, parse func(string) (T, error)) []T {
 	nodes := []*yaml.Node{v}
 	if v.Kind == yaml.SequenceNode {
 		nodes = v.Content

@@ -35,7 +35,7 @@ func (p *parser) sets(defs []Definition, n *yaml.Node) {
 	}
 	for key, value := range p.entries(n, "feature_sets") {
 		set := scalar(p, key, "feature_sets", parseName)
-		members := list(p, value, "feature_sets "+key.Value, MaxFeatures, defined)
+		members := parseList(p, value, "feature_sets "+key.Value, MaxFeatures, defined)
 		if len(members) == 0 {
 			p.at(value.Line, "feature_sets %s: no features", key.Value)
 		}
