@@ -87,7 +87,7 @@ func testConfig(dir string) Config {
 	cfg := DefaultConfig()
 	cfg.Feed.GeneratorTimeout, cfg.Feed.ReadTimeout, cfg.Feed.CatchUpTimeout, cfg.Feed.AckTimeout = patience, patience, patience, patience
 	cfg.Feature.Timeout = patience
-	cfg.Rows.DeferredCommitInterval = 0
+	cfg.Rows.DeferredCommitInterval, cfg.Rows.FetchMaxWait = 0, 50*time.Millisecond // topics.Wait reads committed offsets
 	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = dir, "127.0.0.1:0", []string{"127.0.0.1:0"}, "127.0.0.1:0"
 	cfg.settle()
 	shortHandover(&cfg)

@@ -243,15 +243,12 @@ func (k Kafka) Sarama() (*sarama.Config, error) {
 	c.Consumer.Group.ResetInvalidOffsets = false                    // as for franz-go: rows checks offsets when it is assigned a partition
 	c.Consumer.Offsets.AutoCommit.Interval = 100 * time.Millisecond // Wait reads the committed offsets
 	c.Consumer.Offsets.Retry.Max = 5                                // a moved coordinator takes a few retries
-	// A broker answers the requests of a connection in order, and sarama commits on the connection it fetches from. A
-	// commit therefore waits for an empty fetch.
-	c.Consumer.MaxWaitTime = 50 * time.Millisecond
-	c.Consumer.Fetch.Default = 1 << 20                        // per partition
-	c.Consumer.Return.Errors = true                           // Goka drains them
-	c.Consumer.Group.Session.Timeout = 6 * time.Second        // detects a dead owner in this time; the brokers' default minimum
-	c.Consumer.Group.Heartbeat.Interval = time.Second         // a sixth of the session timeout
-	c.Consumer.Group.Rebalance.Timeout = k.rebalanceTimeout() // for all members to hand over
-	c.Consumer.Group.Rebalance.Retry.Max = 20                 // a group rebalances repeatedly while its members start
+	c.Consumer.Fetch.Default = 1 << 20                              // per partition
+	c.Consumer.Return.Errors = true                                 // Goka drains them
+	c.Consumer.Group.Session.Timeout = 6 * time.Second              // detects a dead owner in this time; the brokers' default minimum
+	c.Consumer.Group.Heartbeat.Interval = time.Second               // a sixth of the session timeout
+	c.Consumer.Group.Rebalance.Timeout = k.rebalanceTimeout()       // for all members to hand over
+	c.Consumer.Group.Rebalance.Retry.Max = 20                       // a group rebalances repeatedly while its members start
 	c.Consumer.Group.Rebalance.Retry.Backoff = 2500 * time.Millisecond
 	c.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{goka.CopartitioningStrategy} // inputs and table together
 

@@ -250,7 +250,7 @@ type watched struct {
 func (g *watched) run(generation int) (r *rows.Runner, stop func()) {
 	g.t.Helper()
 	cfg := rows.DefaultConfig()
-	cfg.Dir, cfg.SessionTimeout, cfg.MinFreeDiskBytes = g.t.TempDir(), 15*time.Second, 0
+	cfg.Dir, cfg.SessionTimeout, cfg.FetchMaxWait, cfg.MinFreeDiskBytes = g.t.TempDir(), 15*time.Second, 50*time.Millisecond, 0
 	r, err := rows.New(cfg, rows.Env{Kafka: g.Kafka, Streams: g.Streams, Metrics: g.metrics}, counting(g.Wire, generation))
 	if err != nil {
 		g.t.Fatal(err)

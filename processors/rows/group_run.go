@@ -291,6 +291,7 @@ func (g *groupRun) joinGroup(brokers []string, name, clientID string) (sarama.Co
 	if err != nil {
 		return nil, fmt.Errorf("join group %s: %w", name, err)
 	}
+	c.Consumer.MaxWaitTime = g.r.cfg.FetchMaxWait
 	c.Consumer.Group.Session.Timeout = g.r.cfg.SessionTimeout
 	c.Consumer.Group.Heartbeat.Interval = min(g.r.cfg.SessionTimeout/6, heartbeat) // members learn about rebalances from heartbeats
 	group, err := sarama.NewConsumerGroup(brokers, name, c)

@@ -100,6 +100,7 @@ func (w *wire) read(t testing.TB, topic string) []*kgo.Record {
 func (w *wire) config(dir string) Config {
 	cfg := DefaultConfig()
 	cfg.Dir, cfg.SessionTimeout, cfg.HandoverTimeout = dir, 15*time.Second, time.Second
+	cfg.FetchMaxWait = 50 * time.Millisecond
 	cfg.BlockCacheBytes, cfg.MemTableBytes = 8<<20, 8<<20
 	return cfg
 }

@@ -56,7 +56,7 @@ func (m *Member) Restart() {
 	m.cancel, m.runners = cancel, map[string]*rows.Runner{}
 	cfg := rows.DefaultConfig()
 	cfg.Dir = filepath.Join(m.w.dir, m.name)
-	cfg.DeferredCommitInterval = 0
+	cfg.DeferredCommitInterval, cfg.FetchMaxWait = 0, 50*time.Millisecond
 	cfg.SessionTimeout, cfg.HandoverTimeout = 2*time.Second, time.Second
 	cfg.BlockCacheBytes, cfg.MemTableBytes, cfg.MinFreeDiskBytes = 8<<20, 16<<20, 0
 	if m.adjust != nil {
