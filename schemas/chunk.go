@@ -14,7 +14,7 @@ var ErrNotOwner = errors.New("another process owns the partition")
 
 // ChunkRequest requests a chunk from the content generator.
 type ChunkRequest struct {
-	Served string `json:"served"` // unique id of the Served record that the caller will publish
+	Served string `json:"served"` // unique id of the Served record that the caller will publish; "" for a peek
 	User   UserID `json:"user"`
 	Feed   string `json:"feed"`  // name of a configured feed: "home", "plain" …
 	Limit  int    `json:"limit"` // 1-100
@@ -22,6 +22,11 @@ type ChunkRequest struct {
 
 	// Announced reports that a UserActivity of the user has been published, after a chunk with Inactive.
 	Announced bool `json:"announced,omitempty"`
+	// Attempts is the prefix of Served that all attempts of this visit share. If the Served of an earlier attempt has been
+	// applied, the chunk is empty. "": the visit is not repeated.
+	Attempts string `json:"attempts,omitempty"`
+	// Peek requests the chunk that a visit would get now. It reserves nothing, and Served is empty.
+	Peek bool `json:"peek,omitempty"`
 }
 
 // Chunk is the generator's answer. If Served.Items is empty, there is nothing to publish and nothing is reserved.

@@ -31,7 +31,9 @@ func (g *Generator) arrange(ctx context.Context, c *composition) error {
 		_, result = g.applyRules(c, visit)
 	}
 	c.result = &result
-	g.metrics.composed(c)
+	if !c.Peek {
+		g.metrics.composed(c)
+	}
 	return nil
 }
 

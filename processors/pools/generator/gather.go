@@ -23,7 +23,7 @@ const (
 )
 
 // gatherActivity reads whether the user is inactive. It returns false while a reactivated user's backfills are outstanding,
-// until the deadline.
+// until the deadline. A peek does not reactivate the user, so it does not wait for backfills.
 func (g *Generator) gatherActivity(c *composition, v *view, deadline time.Time) (complete bool, err error) {
 	a, found, err := layout.ReadActivity(v)
 	if err != nil {
@@ -32,18 +32,18 @@ func (g *Generator) gatherActivity(c *composition, v *view, deadline time.Time) 
 	if !found {
 		a.LastSeen = c.Time
 	}
-	if a.Inactive && !c.Announced {
+	if a.Inactive && !c.Announced && !c.Peek {
 		c.inactive, c.head = true, v.State.Head
 		return true, nil
 	}
 	if a.Inactive || a.IsBackfilling() {
-		if g.deps.Now().Before(deadline) {
+		if g.deps.Now().Before(deadline) && !(a.Inactive && c.Peek) {
 			return false, nil
 		}
 		c.degrade(degradedReactivating)
 	}
 	// With InactiveAfter 0, visits are not recorded. Only the visit of a user who is already inactive must be announced.
-	c.announce = g.pools.InactiveAfter > 0 && c.Time.Time().Sub(a.LastSeen.Time()) > g.pools.InactiveAfter/30
+	c.announce = !c.Peek && g.pools.InactiveAfter > 0 && c.Time.Time().Sub(a.LastSeen.Time()) > g.pools.InactiveAfter/30
 	return true, nil
 }
 

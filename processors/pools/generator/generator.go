@@ -11,6 +11,8 @@
 //  5. arrange applies the rules of the feed and checks the chosen pins (arrange.go, package rules).
 //  6. reserve keeps the pins from other chunks until the outcome of the visit is known (reserve.go).
 //
+// A peek takes the same steps except the last, so it returns the chunk of the next visit.
+//
 // # Partitions that move
 //
 // Only the process that owns the user's partition composes chunks. A new owner first applies every Served that visits with a
@@ -103,7 +105,7 @@ func (g *Generator) Close() { g.external.close() }
 //
 // A caller that gets a chunk with items must start to publish its Served within ten seconds, or not publish it at all. It
 // must report the outcome with Settle. Without that, the user's next chunk waits for the delivery timeout of the producer. A
-// chunk without items needs neither.
+// chunk without items needs neither, and neither does a peek.
 //
 // Chunk returns a *rows.NotOwnerError if this process does not own the user's partition. It may also return an error that
 // wraps schemas.ErrUnknownFeed, the error of ctx, or a read error.
@@ -112,11 +114,13 @@ func (g *Generator) Chunk(ctx context.Context, req schemas.ChunkRequest) (*schem
 	if err != nil {
 		return nil, fmt.Errorf("chunk for %s: %w", req.User, err)
 	}
-	if req.Served == "" || len(req.Served) > schemas.MaxEventIDBytes {
-		return nil, fmt.Errorf("chunk for %s: served: %q: want 1 to %d bytes", req.User, req.Served, schemas.MaxEventIDBytes)
+	if err := checkServed(req); err != nil {
+		return nil, fmt.Errorf("chunk for %s: %w", req.User, err)
 	}
-	start := time.Now()
-	defer func() { g.metrics.seconds.Observe(time.Since(start).Seconds()) }()
+	if !req.Peek {
+		start := time.Now()
+		defer func() { g.metrics.seconds.Observe(time.Since(start).Seconds()) }()
+	}
 	if err := g.awaitPrevious(ctx, req.User, req.Served); err != nil {
 		return nil, fmt.Errorf("chunk for %s: wait for the previous visit: %w", req.User, err)
 	}
@@ -126,6 +130,17 @@ func (g *Generator) Chunk(ctx context.Context, req schemas.ChunkRequest) (*schem
 	}
 	g.reserve(c)
 	return g.chunk(c), nil
+}
+
+// checkServed returns an error unless a visit has an id and a peek has none.
+func checkServed(req schemas.ChunkRequest) error {
+	switch {
+	case req.Peek && req.Served != "":
+		return fmt.Errorf("served: %q: want none for a peek", req.Served)
+	case !req.Peek && req.Served == "", len(req.Served) > schemas.MaxEventIDBytes:
+		return fmt.Errorf("served: %q: want 1 to %d bytes", req.Served, schemas.MaxEventIDBytes)
+	}
+	return nil
 }
 
 // composition is a chunk from the request to the result. Each stage fills in its part.
@@ -141,6 +156,7 @@ type composition struct {
 	graph    visibility.Graph
 	signals  rules.Signals
 	inactive bool // the user is inactive: the chunk is not composed
+	repeated bool // an earlier attempt of the visit is applied: the chunk is not composed
 	announce bool
 	degraded []string
 
@@ -171,6 +187,10 @@ func (g *Generator) compose(ctx context.Context, c *composition) error {
 	}
 	g.gatherOffers(ctx, c)
 	err := g.readWhenReady(ctx, c.User, g.backfillDeadline(ctx), func(v *view, deadline time.Time) (done bool, err error) {
+		if c.repeated = v.State.AppliedAttempt(c.Attempts); c.repeated {
+			c.head, c.graph = v.State.Head, v.Viewer.Graph
+			return true, nil
+		}
 		if done, err = g.gatherActivity(c, v, deadline); err != nil || !done || c.inactive {
 			return done, err
 		}
@@ -179,7 +199,7 @@ func (g *Generator) compose(ctx context.Context, c *composition) error {
 		}
 		return true, g.filterRecent(c, v)
 	})
-	if err != nil || c.inactive {
+	if err != nil || c.inactive || c.repeated {
 		return err
 	}
 	g.score(ctx, c)
@@ -196,11 +216,13 @@ func (g *Generator) chunk(c *composition) *schemas.Chunk {
 		Head:     c.head,
 		Degraded: c.degraded, Inactive: c.inactive, Announce: c.announce,
 	}
-	if c.result == nil {
+	if c.result == nil && !c.repeated {
 		chunk.Recent = []schemas.FeedEntry{}
 		return chunk
 	}
-	chunk.Served.Items, chunk.Served.Memory, chunk.Served.Expired = c.result.Items, c.result.Memory, c.result.Expired
+	if c.result != nil {
+		chunk.Served.Items, chunk.Served.Memory, chunk.Served.Expired = c.result.Items, c.result.Memory, c.result.Expired
+	}
 	chunk.ReadRecent = func(ctx context.Context) ([]schemas.FeedEntry, error) { return g.recall(ctx, c) }
 	return chunk
 }

@@ -35,8 +35,8 @@ type reservation struct {
 // isComposing reports whether the chunk was not returned yet.
 func (r *reservation) isComposing() bool { return r.readEndAt.IsZero() }
 
-// awaitPrevious reserves the user's next Served as soon as no other one is in flight. It also releases some settled
-// reservations of other users.
+// awaitPrevious reserves the user's next Served as soon as no other one is in flight. For a peek, whose id is "", it only
+// waits. It also releases some settled reservations of other users.
 func (g *Generator) awaitPrevious(ctx context.Context, user schemas.UserID, served string) error {
 	for {
 		rowsChanged := g.deps.Rows.Changed(string(user))
@@ -103,7 +103,8 @@ func (g *Generator) releaseSettled(ctx context.Context, user schemas.UserID) {
 	}
 }
 
-// reserve reserves the pins of a composed chunk until its outcome is known. An empty chunk has no outcome.
+// reserve reserves the pins of a composed chunk until its outcome is known. An empty chunk has no outcome, and a peek has no
+// reservation.
 func (g *Generator) reserve(c *composition) {
 	if c.result == nil || len(c.result.Items) == 0 {
 		g.reservations.release(c.User, c.Served)
@@ -123,12 +124,15 @@ type reservations struct {
 }
 
 // add adds a reservation unless the user has one. Otherwise it returns the existing one and a channel that is closed when
-// that changes.
+// that changes. Without an id it adds none; the other methods ignore such a reservation.
 func (b *reservations) add(user schemas.UserID, served string) (previous reservation, changed <-chan struct{}, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if r := b.users[user]; r != nil {
 		return *r, r.changed, false
+	}
+	if served == "" {
+		return reservation{}, nil, true
 	}
 	b.users[user] = &reservation{served: served, changed: make(chan struct{})}
 	return reservation{}, nil, true

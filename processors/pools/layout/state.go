@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -73,6 +74,11 @@ func ReadState(t rows.Getter) (State, error) {
 
 // Applied reports whether a Served has been applied.
 func (s *State) Applied(id string) bool { return slices.Contains(s.ServedBy, id) }
+
+// AppliedAttempt reports whether a Served whose id starts with prefix has been applied. No Served starts with "".
+func (s *State) AppliedAttempt(prefix string) bool {
+	return prefix != "" && slices.ContainsFunc(s.ServedBy, func(id string) bool { return strings.HasPrefix(id, prefix) })
+}
 
 // SeenTrimmedBefore returns a bound: the seen row of any pin created before it may have been removed.
 func (s *State) SeenTrimmedBefore() schemas.Micros {
