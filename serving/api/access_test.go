@@ -118,6 +118,7 @@ func TestAccess_PermitsOnlyListedTokens(t *testing.T) {
 		"GET /v1/users/user%3Aa/feed":                {"a", "a with scopes", auth.Feed},
 		"GET /v1/users/user:a%2Ffeed/feed":           {auth.Feed},
 		"GET /v1/users/user:A/feed":                  {auth.Feed},
+		"POST /v1/users/user:a/visits":               {"a", "a with scopes", auth.Feed},
 		"GET /v1/users/user:b/feed/new":              {"b", auth.Feed},
 		"GET /v1/users/user:b/feed/events":           {"b", auth.Feed},
 		"GET /v1/users/user:b/feed/why?pin=pin:1":    {"b", auth.Feed},

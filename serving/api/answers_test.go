@@ -117,7 +117,14 @@ func TestVisit_PassesParameters(t *testing.T) {
 	roundTrip(s, "GET", "/v1/users/user:a%2Fb/feed", "")
 	roundTrip(s, "GET", "/v1/users/user:%C3%A4/feed?limit=7&feed=plain", "")
 	roundTrip(s, "GET", "/v1/users/user:a/feed?limit=7&feed=other&cursor=good", "")
-	want := []visit{{"user:a/b", "home", 25}, {"user:ä", "plain", 7}}
+	roundTrip(s, "GET", "/v1/users/user:a/feed?limit=8&peek=true", "")
+	roundTrip(s, "GET", "/v1/users/user:a/feed?peek=true&cursor=good", "")
+	roundTrip(s, "POST", "/v1/users/user:a/visits", "")
+	roundTrip(s, "POST", "/v1/users/user:a/visits?limit=9&feed=plain", "", "Idempotency-Key", "k-1")
+	want := []visit{
+		{"user:a/b", "home", 25, ""}, {"user:ä", "plain", 7, ""}, {"user:a", "home", 8, "peek"},
+		{"user:a", "home", 25, ""}, {"user:a", "plain", 9, "k-1"},
+	}
 	if !slices.Equal(f.visits, want) {
 		t.Errorf("got %v, want %v", f.visits, want)
 	}
@@ -131,8 +138,10 @@ func TestHead_IsNotAVisit(t *testing.T) {
 	if allow := res.Header.Get("Allow"); res.StatusCode != 405 || allow != "GET" || len(f.visits) > 0 {
 		t.Errorf("got %d, Allow %q and the visits %v, want 405, GET and none", res.StatusCode, allow, f.visits)
 	}
-	if res := roundTrip(s, "HEAD", "/v1/users/user:a/feed?cursor=good", ""); res.StatusCode != 200 {
-		t.Errorf("an older page: got %d, want 200", res.StatusCode)
+	for _, query := range []string{"cursor=good", "peek=true"} {
+		if res := roundTrip(s, "HEAD", "/v1/users/user:a/feed?"+query, ""); res.StatusCode != 200 {
+			t.Errorf("%s: got %d, want 200", query, res.StatusCode)
+		}
 	}
 }
 

@@ -54,6 +54,7 @@ type visit struct {
 	user  schemas.UserID
 	feed  string
 	limit int
+	how   string // "": a visit; "peek", or the key of the visit
 }
 
 const goodCursor = "good"
@@ -74,8 +75,21 @@ func (f *fakes) held(ctx context.Context) error {
 }
 
 func (f *fakes) Visit(ctx context.Context, user schemas.UserID, name string, limit int) (feed.Page, error) {
+	return f.newest(ctx, visit{user, name, limit, ""})
+}
+
+func (f *fakes) VisitOnce(ctx context.Context, user schemas.UserID, name string, limit int, key string) (feed.Page, error) {
+	return f.newest(ctx, visit{user, name, limit, key})
+}
+
+func (f *fakes) Peek(ctx context.Context, user schemas.UserID, name string, limit int) (feed.Page, error) {
+	return f.newest(ctx, visit{user, name, limit, "peek"})
+}
+
+func (f *fakes) newest(ctx context.Context, v visit) (feed.Page, error) {
+	name := v.feed
 	f.mu.Lock()
-	f.visits = append(f.visits, visit{user, name, limit})
+	f.visits = append(f.visits, v)
 	f.mu.Unlock()
 	if name != "home" && name != "plain" {
 		return feed.Page{}, schemas.ErrUnknownFeed

@@ -18,6 +18,8 @@ type Feed interface {
 // Visits answers with the pages of a user's feed.
 type Visits interface {
 	Visit(ctx context.Context, user schemas.UserID, feed string, limit int) (feed.Page, error)
+	VisitOnce(ctx context.Context, user schemas.UserID, feed string, limit int, key string) (feed.Page, error)
+	Peek(ctx context.Context, user schemas.UserID, feed string, limit int) (feed.Page, error)
 	Older(ctx context.Context, user schemas.UserID, cursor string, limit int) (feed.Page, error)
 	Waiting(ctx context.Context, user schemas.UserID) (int, error)
 }
@@ -45,22 +47,35 @@ const (
 	DefaultFeed = "home"
 )
 
-// feed answers a visit or, with a cursor, an older page. All feeds of a user share the older items, so with a cursor the
-// feed's name does not matter.
+// feed answers a visit, a peek or, with a cursor, an older page. All feeds of a user share the older items, so with a cursor
+// the feed's name does not matter.
 func (s *Server) feed(p *parameters) computation {
 	user, limit := p.user(), p.limit(DefaultLimit, feed.MaxLimit)
-	cursor, name := p.text("cursor"), p.feed()
+	cursor, name, peek := p.text("cursor"), p.feed(), p.boolean("peek")
 	return func(ctx context.Context) (any, error) {
-		if cursor != "" {
+		switch {
+		case cursor != "":
 			return s.deps.Feed.Older(ctx, user, cursor, limit)
-		}
-		if p.r.Method == http.MethodHead { // it would mark pins as shown that no client receives
+		case peek:
+			return s.deps.Feed.Peek(ctx, user, name, limit)
+		case p.r.Method == http.MethodHead: // it would mark pins as shown that no client receives
 			return nil, onlyMethods(p.r, http.MethodGet)
 		}
 		if err := s.rejectForeignVisit(p.r); err != nil {
 			return nil, err
 		}
 		return s.deps.Feed.Visit(ctx, user, name, limit)
+	}
+}
+
+// visit answers a visit. With a key, a repeated request shows no further new items.
+func (s *Server) visit(p *parameters) computation {
+	user, name, limit, key := p.user(), p.feed(), p.limit(DefaultLimit, feed.MaxLimit), p.idempotencyKey()
+	return func(ctx context.Context) (any, error) {
+		if key == "" {
+			return s.deps.Feed.Visit(ctx, user, name, limit)
+		}
+		return s.deps.Feed.VisitOnce(ctx, user, name, limit, key)
 	}
 }
 

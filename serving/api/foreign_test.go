@@ -13,7 +13,7 @@ import (
 // Without authentication, a page of another site can make a browser send any request, and a visit changes something although
 // it is a GET. A browser does not store bearer tokens: a client that sends one does so deliberately.
 func TestForeign_RejectsCrossSiteVisits(t *testing.T) {
-	const visit, older = "/v1/users/user:a/feed", "/v1/users/user:a/feed?cursor=good"
+	const visit, older, peek = "/v1/users/user:a/feed", "/v1/users/user:a/feed?cursor=good", "/v1/users/user:a/feed?peek=true"
 	for _, c := range []struct {
 		name, path string
 		header     []string
@@ -27,6 +27,7 @@ func TestForeign_RejectsCrossSiteVisits(t *testing.T) {
 		{"typed address", visit, []string{"Sec-Fetch-Site", "none"}, false, 200},
 		{"no browser", visit, nil, false, 200},
 		{"another site, no change", older, []string{"Sec-Fetch-Site", "cross-site"}, false, 200},
+		{"another site, a peek", peek, []string{"Sec-Fetch-Site", "cross-site"}, false, 200},
 		{"another site, with a token", visit, []string{"Sec-Fetch-Site", "cross-site", "Authorization", "Bearer a"}, true, 200},
 	} {
 		f := &fakes{}

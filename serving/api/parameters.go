@@ -85,6 +85,21 @@ func (p *parameters) duration(name string, byDefault time.Duration) time.Duratio
 	return parsed(p, name, byDefault, "a duration such as 90s, 2m or 24h", time.ParseDuration)
 }
 
+// boolean returns a parameter that is true or false, by default false.
+func (p *parameters) boolean(name string) bool {
+	return oneOf(p, name, []string{"true", "false"}) == "true"
+}
+
+// idempotencyKey returns the header Idempotency-Key, or "" if it is absent or empty.
+func (p *parameters) idempotencyKey() string {
+	const name, most = "Idempotency-Key", 256
+	key := p.r.Header.Get(name)
+	if len(key) > most {
+		p.wrong(name + ": want at most " + strconv.Itoa(most) + " bytes")
+	}
+	return key
+}
+
 // feed returns the parameter feed.
 func (p *parameters) feed() string { return cmp.Or(p.text("feed"), DefaultFeed) }
 

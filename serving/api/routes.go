@@ -75,6 +75,7 @@ func (s *Server) routes() (all []route) {
 	if s.deps.Feed != nil {
 		add(
 			route{method: get, path: "/v1/users/{user}/feed", access: private, query: s.feed},
+			route{method: post, path: "/v1/users/{user}/visits", access: private, query: s.visit},
 			route{method: get, path: "/v1/users/{user}/feed/new", access: private, query: s.waiting, data: "the pools"},
 			route{method: get, path: "/v1/users/{user}/feed/events", access: private, handle: s.waitingStream, kind: stream},
 			route{method: get, path: "/v1/users/{user}/pins", access: published, query: pinsOf(s, "user", schemas.ParseUserID), cached: true},

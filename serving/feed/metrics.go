@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are the metrics of the service. The kinds of requests are visit, older, list, related and why.
+// metrics are the metrics of the service. The kinds of requests are visit, peek, older, list, related and why.
 type metrics struct {
 	seconds  *prometheus.HistogramVec
 	degraded *prometheus.CounterVec

@@ -30,6 +30,7 @@ const maxBatch = MaxLimit
 type reader struct {
 	svc  *Service
 	user schemas.UserID
+	peek bool // the answer shows the items of its chunk without a visit
 
 	chunk   *schemas.Chunk              // nil: none; remembers entries that the store may not have
 	recent  map[int64]schemas.FeedEntry // entries that the chunk remembers; nil: not read yet

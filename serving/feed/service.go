@@ -14,6 +14,7 @@
 //  7. page adds the cursor of the next page (cursor.go).
 //
 // Package pools describes what its Served does next. Service.Older starts at step 5, below the position of its cursor.
+// Service.Peek omits step 3 and the acknowledgement: its page, with the cursor, is that of the next visit.
 //
 // # Degraded answers
 //

@@ -2,6 +2,8 @@ package feed
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"math"
@@ -13,30 +15,56 @@ import (
 // Visit answers a visit with at most limit items, new ones first. The only errors are ErrBadLimit and
 // schemas.ErrUnknownFeed.
 func (s *Service) Visit(ctx context.Context, user schemas.UserID, feed string, limit int) (Page, error) {
-	if err := checkLimit(limit); err != nil {
+	return s.visitOrPeek(ctx, "visit", schemas.ChunkRequest{Served: s.deps.NewID(), User: user, Feed: feed, Limit: limit})
+}
+
+// VisitOnce is Visit with a key of the visit, of any length. If an earlier attempt with the same key has shown new items, and
+// is among the user's last 32 visits, VisitOnce shows none. Its answer is then the materialized feed, with those items on top.
+func (s *Service) VisitOnce(ctx context.Context, user schemas.UserID, feed string, limit int, key string) (Page, error) {
+	attempts := attemptsOf(key)
+	return s.visitOrPeek(ctx, "visit", schemas.ChunkRequest{
+		Served: attempts + s.deps.NewID(), Attempts: attempts, User: user, Feed: feed, Limit: limit,
+	})
+}
+
+// attemptsOf returns the prefix of the ids of a visit with a key. It has 23 bytes, so that an id fits in a record.
+func attemptsOf(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return base64.RawURLEncoding.EncodeToString(sum[:16]) + "."
+}
+
+// Peek returns the answer that Visit would give now, and changes nothing. It reads the feed of an inactive user as it is, with
+// "reactivating" in Degraded. Its errors are those of Visit.
+func (s *Service) Peek(ctx context.Context, user schemas.UserID, feed string, limit int) (Page, error) {
+	return s.visitOrPeek(ctx, "peek", schemas.ChunkRequest{Peek: true, User: user, Feed: feed, Limit: limit})
+}
+
+// visitOrPeek answers a visit or a peek, which is the kind of the metrics.
+func (s *Service) visitOrPeek(ctx context.Context, kind string, req schemas.ChunkRequest) (Page, error) {
+	if err := checkLimit(req.Limit); err != nil {
 		return Page{}, err
 	}
-	if len(feed) > maxFeedName {
-		return Page{}, fmt.Errorf("feed of %d bytes: %w", len(feed), schemas.ErrUnknownFeed)
+	if len(req.Feed) > maxFeedName {
+		return Page{}, fmt.Errorf("feed of %d bytes: %w", len(req.Feed), schemas.ErrUnknownFeed)
 	}
-	if s.deps.Deleted.Has(user) {
+	if s.deps.Deleted.Has(req.User) {
 		return Page{}.full(), nil
 	}
-	defer s.metrics.time("visit", s.deps.Now)()
-	page, err := s.visit(ctx, user, feed, limit)
+	defer s.metrics.time(kind, s.deps.Now)()
+	page, err := s.visit(ctx, req)
 	s.metrics.count(page.Degraded)
 	return page, err
 }
 
 // visit requests a chunk, collects it and the newest materialized items, and answers. Only an unknown feed is an error.
 // Anything else degrades the page.
-func (s *Service) visit(ctx context.Context, user schemas.UserID, feed string, limit int) (Page, error) {
+func (s *Service) visit(ctx context.Context, req schemas.ChunkRequest) (Page, error) {
 	start := s.deps.Now()
-	chunkCall := s.requestChunk(ctx, schemas.ChunkRequest{
-		Served: s.deps.NewID(), User: user, Feed: feed, Limit: limit, Time: schemas.MicrosOf(start),
-	})
-	r := s.newReader(user)
-	storeCall := begin(ctx, s.store, r.left, r.read(math.MaxInt64, limit), nil) // at the same time
+	req.Time = schemas.MicrosOf(start)
+	chunkCall := s.requestChunk(ctx, req)
+	r := s.newReader(req.User)
+	r.peek = req.Peek
+	storeCall := begin(ctx, s.store, r.left, r.read(math.MaxInt64, req.Limit), nil) // at the same time
 	defer storeCall.leave()
 
 	// The chunk comes first: it says at which position the stored items start.
@@ -53,13 +81,17 @@ func (s *Service) visit(ctx context.Context, user schemas.UserID, feed string, l
 	if rows, ok := await(r, storeCall); ok {
 		r.addRows(rows)
 	}
-	return r.page(feed, s.answer(ctx, r, chunk, limit, start.Add(s.cfg.Longest()))), nil
+	return r.page(req.Feed, s.answer(ctx, r, chunk, req.Limit, start.Add(s.cfg.Longest()))), nil
 }
 
 // requestChunk requests a chunk. If the chunk fails or comes too late, requestChunk settles it as failed once the generator
-// has returned. This releases its items.
+// has returned. This releases its items. A peek reserves none.
 func (s *Service) requestChunk(ctx context.Context, req schemas.ChunkRequest) *call[*schemas.Chunk] {
-	release := func() { s.deps.Generator.Settle(req.User, req.Served, schemas.Failed) }
+	release := func() {
+		if !req.Peek {
+			s.deps.Generator.Settle(req.User, req.Served, schemas.Failed)
+		}
+	}
 	return begin(ctx, s.generator, s.cfg.GeneratorTimeout, func(ctx context.Context) (*schemas.Chunk, error) {
 		chunk, err := s.chunk(ctx, req)
 		if err != nil && !errors.Is(err, schemas.ErrUnknownFeed) {
@@ -104,15 +136,18 @@ func (s *Service) announceLater(ctx context.Context, req schemas.ChunkRequest) {
 	s.calls.Go(func() { _, _ = call.wait() })
 }
 
-// answer returns the items of a page: the visible items of the chunk, then materialized items up to limit. New items
-// are shown only if their Served was acknowledged before the given time; otherwise materialized items take their
+// answer returns the items of a page: the visible items of the chunk, then materialized items up to the limit. A visit shows
+// new items only if their Served was acknowledged before the given time; otherwise materialized items take their
 // places. The store is read while the acknowledgement is in flight.
 func (s *Service) answer(ctx context.Context, r *reader, chunk *schemas.Chunk, limit int, until time.Time) []Item {
 	r.degrade(chunk.Degraded...)
 	if len(chunk.Served.Items) == 0 {
 		return r.fill(ctx, nil, limit)
 	}
-	acknowledged := s.publishServed(ctx, &chunk.Served, until)
+	acknowledged := func() bool { return true }
+	if !r.peek {
+		acknowledged = s.publishServed(ctx, &chunk.Served, until)
+	}
 	r.prefetch(ctx, chunk.Served.Items, limit)
 	newItems := r.visibleNew(chunk.Served.Items)
 	items := r.fill(ctx, newItems, limit)

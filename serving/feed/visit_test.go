@@ -164,6 +164,58 @@ func TestVisit(t *testing.T) {
 	}
 }
 
+// A peek has the page and the cursor of the visit after it. It publishes, announces and settles nothing.
+func TestPeek_ShowsNextVisitAndChangesNothing(t *testing.T) {
+	for name, setup := range map[string]func(*rig){
+		"new items":        func(*rig) {},
+		"nothing new":      func(r *rig) { r.gen.chunk.Served.Items = nil },
+		"generator failed": func(r *rig) { r.gen.fault.err = errFake },
+		"generator late":   func(r *rig) { r.gen.fault.delay = time.Hour },
+		"store failed":     func(r *rig) { r.store.feed.err = errFake },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := stocked(t)
+				setup(r)
+				first := must.Get(r.Peek(t.Context(), viewer, "home", 5))(t)
+				second := must.Get(r.Peek(t.Context(), viewer, "home", 5))(t)
+				synctest.Wait()
+				if len(r.log.published) > 0 || len(r.gen.settled) > 0 {
+					t.Errorf("published %v and settled %v, want nothing", r.log.published, r.gen.settled)
+				}
+				visit := must.Get(r.Visit(t.Context(), viewer, "home", 5))(t)
+				same(t, "second peek", second, first)
+				same(t, "visit", visit, first)
+				for i, asked := range r.gen.asked {
+					if peek := i < 2; asked.Peek != peek || (asked.Served == "") != peek {
+						t.Errorf("request %d: got %+v", i, asked)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Attempts of one visit have different ids with one prefix, so that the outcome of one does not settle another.
+func TestVisitOnce_NamesAttemptsByKey(t *testing.T) {
+	r := stocked(t)
+	for _, key := range []string{"a", "a", strings.Repeat("b", 1000)} {
+		must.Get(r.VisitOnce(t.Context(), viewer, "home", 5, key))(t)
+	}
+	asked := r.gen.asked
+	for _, q := range asked {
+		if q.Attempts == "" || !strings.HasPrefix(q.Served, q.Attempts) || len(q.Served) > schemas.MaxEventIDBytes {
+			t.Errorf("got the id %q with the prefix %q", q.Served, q.Attempts)
+		}
+	}
+	if asked[0].Attempts != asked[1].Attempts || asked[0].Served == asked[1].Served || asked[0].Attempts == asked[2].Attempts {
+		t.Errorf("got %+v, want two attempts of one visit, and another visit", asked)
+	}
+	if must.Get(r.Visit(t.Context(), viewer, "home", 5))(t); r.gen.asked[3].Attempts != "" {
+		t.Errorf("got the prefix %q for a visit without a key, want none", r.gen.asked[3].Attempts)
+	}
+}
+
 // The log may acknowledge after the deadline while the answer still waits for the store. By then another process may
 // own the pools and offer the same items to another visit.
 func TestVisit_LateAcknowledgementShowsNothingNew(t *testing.T) {
