@@ -44,13 +44,14 @@ func (p *program) feedCommand() *cobra.Command {
 	var (
 		name, cursor string
 		limit        int
-		all          bool
+		all, peek    bool
 	)
 	cmd := &cobra.Command{
 		Use:   "feed USER",
 		Short: "Visit a user's feed, or print older pages",
-		Long: `Print a page of a user's feed. Without --cursor this is a visit: the new items at the top count as shown. With the cursor of a
-page, it prints the older items that follow. --all prints all pages; with -o json, one page per line.`,
+		Long: `Print a page of a user's feed. Without --cursor this is a visit: the new items at the top count as shown. --peek prints the page
+that a visit would give, and changes nothing. With the cursor of a page, it prints the older items that follow. --all prints all
+pages; with -o json, one page per line.`,
 		Example:           "  smartfeed query feed user:ada --limit 10\n  smartfeed query feed user:ada --all -o json",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -65,6 +66,9 @@ page, it prints the older items that follow. --all prints all pages; with -o jso
 			} else if name != "" {
 				query.Set("feed", name)
 			}
+			if peek && cursor == "" {
+				query.Set("peek", "true")
+			}
 			return p.feed(cmd, user, query, all)
 		},
 	}
@@ -72,6 +76,7 @@ page, it prints the older items that follow. --all prints all pages; with -o jso
 	cmd.Flags().StringVar(&cursor, "cursor", "", "cursor of the previous page")
 	limitFlag(cmd, &limit, "items per page", feed.MaxLimit)
 	cmd.Flags().BoolVar(&all, "all", false, "print all pages")
+	cmd.Flags().BoolVar(&peek, "peek", false, "print what a visit would show, and change nothing")
 	return cmd
 }
 
@@ -93,6 +98,7 @@ func (p *program) feed(cmd *cobra.Command, user schemas.UserID, query url.Values
 		}
 		shown += len(page.Items)
 		query.Del("feed")
+		query.Del("peek")
 		query.Set("cursor", *page.Next)
 	}
 }

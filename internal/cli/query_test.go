@@ -139,6 +139,9 @@ func TestQuery_SendsIDsUnchanged(t *testing.T) {
 	if _, err := query(t, addr, "feed", "user:a/../b?c=%2F ä", "--feed", "plain", "--limit", "7"); err != nil {
 		t.Error(err)
 	}
+	if _, err := query(t, addr, "feed", "user:a", "--peek", "--feed", "plain", "--all"); err != nil { // older pages are no peeks
+		t.Error(err)
+	}
 	if _, err := query(t, addr, "features", "--set", "ranking", "--user", "user:a"); err != nil {
 		t.Error(err)
 	}

@@ -49,6 +49,24 @@ func (c *Client) Visit(ctx context.Context, user string, o VisitOptions) (Page, 
 	return read[Page](c.call(ctx, http.MethodGet, limited(named(url.Values{}, o.Feed), o.Limit), "", once{}, []string{"v1", "users", user, "feed"}))
 }
 
+// VisitOnce is Visit with a key that identifies the visit, 1 to 256 bytes. The caller may repeat a visit without an answer
+// with the same key, and so does the client when a connection breaks. If the first attempt has shown new items, a repeat shows
+// none: its page has those items on top.
+func (c *Client) VisitOnce(ctx context.Context, user, key string, o VisitOptions) (Page, error) {
+	req, err := c.request(ctx, http.MethodPost, c.at(limited(named(url.Values{}, o.Feed), o.Limit), []string{"v1", "users", user, "visits"}), nil)
+	if err != nil {
+		return Page{}, err
+	}
+	req.Header.Set("Idempotency-Key", key)
+	return read[Page](c.do(req))
+}
+
+// Peek returns the page that a visit would return now. It changes nothing.
+func (c *Client) Peek(ctx context.Context, user string, o VisitOptions) (Page, error) {
+	query := limited(named(url.Values{"peek": {"true"}}, o.Feed), o.Limit)
+	return read[Page](c.Get(ctx, query, "v1", "users", user, "feed"))
+}
+
 // Older returns the page at cursor, the Next of an earlier page. A limit of 0 means 25.
 func (c *Client) Older(ctx context.Context, user, cursor string, limit int) (Page, error) {
 	return read[Page](c.Get(ctx, limited(url.Values{"cursor": {cursor}}, limit), "v1", "users", user, "feed"))

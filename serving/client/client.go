@@ -7,8 +7,8 @@
 //	}
 //
 // If the server rejects a request, the method returns an *Error with the server's reason. The client never repeats a request
-// that changes something: the caller decides whether to repeat a visit without an answer, and when to reopen a stream that
-// ended. Events can always be published again, because they have ids.
+// that changes something, except for a visit with a key: the caller decides whether to repeat a visit without an answer, and
+// when to reopen a stream that ended. Events can always be published again, because they have ids.
 package client
 
 import (
@@ -142,6 +142,11 @@ func (c *Client) call(ctx context.Context, method string, query url.Values, kind
 	if kind != "" {
 		req.Header.Set("Content-Type", kind)
 	}
+	return c.do(req)
+}
+
+// do sends a request and returns the body of the answer.
+func (c *Client) do(req *http.Request) (json.RawMessage, error) {
 	res, err := c.http.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("call server: %w", err) // err names the method and the address

@@ -57,10 +57,11 @@ func TestGet_RejectsLongAnswer(t *testing.T) {
 // A server may have processed a visit and then failed before it answered. Only requests that change nothing are repeated.
 func TestVisit_IsNeverRepeated(t *testing.T) {
 	var mu sync.Mutex
-	var heard []string
+	var heard, keys []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		heard = append(heard, fmt.Sprint(r.RequestURI, " ", r.ContentLength, r.TransferEncoding, r.Header.Values("Content-Type")))
+		keys = append(keys, r.Header.Get("Idempotency-Key"))
 		second := len(heard) == 2
 		mu.Unlock()
 		if !second {
@@ -77,14 +78,15 @@ func TestVisit_IsNeverRepeated(t *testing.T) {
 	}))
 	defer server.Close()
 	visit := func(c *Client) (Page, error) { return c.Visit(t.Context(), "user:a", VisitOptions{}) }
+	visitOnce := func(c *Client) (Page, error) { return c.VisitOnce(t.Context(), "user:a", "k-1", VisitOptions{}) }
 	older := func(c *Client) (Page, error) { return c.Older(t.Context(), "user:a", "x", 0) }
 	for _, c := range []struct {
 		name     string
 		call     func(*Client) (Page, error)
 		requests int
-	}{{"visit", visit, 2}, {"older", older, 3}} {
+	}{{"visit", visit, 2}, {"older", older, 3}, {"visit with a key", visitOnce, 3}} {
 		mu.Lock()
-		heard = nil
+		heard, keys = nil, nil
 		mu.Unlock()
 		client := connected(t, Config{Address: server.URL})
 		if _, err := c.call(client); err != nil { // leaves a connection open
@@ -92,13 +94,16 @@ func TestVisit_IsNeverRepeated(t *testing.T) {
 		}
 		_, err := c.call(client)
 		mu.Lock()
-		requests := heard
+		requests, sent := heard, keys
 		mu.Unlock()
 		if len(requests) != c.requests || (err == nil) != (c.requests == 3) {
 			t.Errorf("%s: got %v after the requests %q, want %d of them", c.name, err, requests, c.requests)
 		}
 		if c.name == "visit" && requests[0] != "/v1/users/user:a/feed 0 [] []" {
 			t.Errorf("got the visit as %q, want no body", requests[0])
+		}
+		if want := []string{"k-1", "k-1", "k-1"}; c.name == "visit with a key" && !slices.Equal(sent, want) {
+			t.Errorf("got the keys %q, want %q", sent, want)
 		}
 	}
 }

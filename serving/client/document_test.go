@@ -114,6 +114,8 @@ func TestClient_SendsRequestsAndReadsAnswersOfTheDocument(t *testing.T) {
 	}{
 		{"feed", "GET /v1/users/user:a%2Fb/feed?feed=plain&limit=3", func() (any, error) { return c.Visit(ctx, "user:a/b", VisitOptions{"plain", 3}) }},
 		{"feed", "GET /v1/users/user:a/feed", func() (any, error) { return c.Visit(ctx, "user:a", VisitOptions{}) }},
+		{"feed", "GET /v1/users/user:a/feed?feed=plain&limit=3&peek=true", func() (any, error) { return c.Peek(ctx, "user:a", VisitOptions{"plain", 3}) }},
+		{"visit", "POST /v1/users/user:a/visits?limit=3", func() (any, error) { return c.VisitOnce(ctx, "user:a", "k", VisitOptions{"", 3}) }},
 		{"waiting", "GET /v1/users/user:a/feed/new", func() (any, error) { n, err := c.Waiting(ctx, "user:a"); return count{n}, err }},
 		{"why", "GET /v1/users/user:a/feed/why?pin=pin%3A1", func() (any, error) { return c.Why(ctx, "user:a", "", "pin:1") }},
 		{"pool", "GET /v1/users/user:a/pools?limit=2&source=ads", func() (any, error) { return c.Pool(ctx, "user:a", "ads", 2) }},
