@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/smartfeed/smartfeed/internal/reload"
 	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/processors"
@@ -28,7 +31,10 @@ import (
 // App is the part of the pipeline that a process runs: all of it, or some of its roles. Call Open, then Run. Call Close
 // even if Run was not called.
 type App struct {
-	cfg        Config
+	cfg        Config // at the start; see currentVerbs
+	file       ConfigFile
+	verbs      atomic.Pointer[schemas.Verbs]
+	reloaded   []*reload.File
 	extensions generator.Extensions // of the embedding program
 	log        *slog.Logger
 	metrics    *prometheus.Registry
@@ -85,8 +91,9 @@ type contentGenerator interface {
 type opener func(*App, context.Context) error
 
 // openParts opens parts in order.
-func openParts(ctx context.Context, cfg Config, extensions generator.Extensions, log *slog.Logger, parts []opener) (_ *App, err error) {
-	p := &App{cfg: cfg, extensions: extensions, log: log, metrics: prometheus.NewRegistry()}
+func openParts(ctx context.Context, o Options, parts []opener) (_ *App, err error) {
+	p := &App{cfg: o.Config, file: o.File, extensions: o.Extensions, log: o.Log, metrics: prometheus.NewRegistry()}
+	p.verbs.Store(&p.cfg.Verbs)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
@@ -95,12 +102,12 @@ func openParts(ctx context.Context, cfg Config, extensions generator.Extensions,
 	if err := registerProcess(p.metrics); err != nil {
 		return nil, err
 	}
-	for _, open := range append([]opener{(*App).openTracing}, parts...) {
+	for _, open := range slices.Concat([]opener{(*App).openTracing}, parts, []opener{(*App).openConfigReload}) {
 		if err := open(p, ctx); err != nil {
 			return nil, err
 		}
 	}
-	p.supervisor = processors.NewSupervisor(processors.DefaultBackoff(), log, p.components...)
+	p.supervisor = processors.NewSupervisor(processors.DefaultBackoff(), p.log, p.components...)
 	return p, nil
 }
 

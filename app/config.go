@@ -51,11 +51,13 @@ type Config struct {
 	KafkaClient    topics.ClientConfig `yaml:"kafka_client"`
 	RegistryClient secure.HTTP         `yaml:"registry_client"`
 
-	FeaturesFile string        `yaml:"features_file" help:"file with feature definitions; empty: the built-in definitions"`
-	Partitions   int32         `yaml:"partitions" range:"0..1024" help:"partitions of each topic of the groups, a power of two; fixed once the topics exist; 0: 4 on the embedded broker, an error on other brokers"`
-	Actions      ActionsConfig `yaml:"actions"`
-	Verbs        schemas.Verbs `yaml:"verbs" help:"weights of the verbs of actions; added to the built-in verbs"`
-	Log          LogConfig     `yaml:"log"`
+	// Only verbs and generator.feeds are reloaded.
+	ReloadInterval time.Duration `yaml:"reload_interval" default:"2s" range:"100ms..1h" help:"interval at which the configuration file is checked for changes of verbs and generator.feeds"`
+	FeaturesFile   string        `yaml:"features_file" help:"file with feature definitions; empty: the built-in definitions"`
+	Partitions     int32         `yaml:"partitions" range:"0..1024" help:"partitions of each topic of the groups, a power of two; fixed once the topics exist; 0: 4 on the embedded broker, an error on other brokers"`
+	Actions        ActionsConfig `yaml:"actions"`
+	Verbs          schemas.Verbs `yaml:"verbs" help:"weights of the verbs of actions; added to the built-in verbs"`
+	Log            LogConfig     `yaml:"log"`
 
 	Embedded EmbeddedConfig `yaml:"embedded"`
 

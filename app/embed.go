@@ -15,6 +15,7 @@ import (
 // Options configure Open.
 type Options struct {
 	Config     Config               // DefaultConfig with changes
+	File       ConfigFile           // to reload Config; zero: it is not reloaded
 	Role       Role                 // "": Dev
 	Groups     []string             // of the role Process; none: all groups
 	Extensions generator.Extensions // sources, scoring and rules in Go; used by the generator, in Dev and Process
@@ -28,14 +29,13 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := o.Config
-	if err := cfg.Check(o.Role, o.Groups...); err != nil {
+	if err := o.Config.Check(o.Role, o.Groups...); err != nil {
 		return nil, err
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return openParts(ctx, cfg, o.Extensions, o.Log, parts)
+	return openParts(ctx, o, parts)
 }
 
 // Ready returns nil once the App is ready. If ctx is done before, it returns an error with the components that are not ready.
@@ -106,7 +106,7 @@ func (p *App) ClientAs(token string) (*client.Client, error) {
 // event is invalid, it returns an error and publishes nothing.
 func (p *App) Publish(ctx context.Context, events ...schemas.Line) error {
 	for i, e := range events {
-		if err := e.Validate(schemas.MicrosOf(time.Now()), p.cfg.Verbs); err != nil {
+		if err := e.Validate(schemas.MicrosOf(time.Now()), p.currentVerbs()); err != nil {
 			return fmt.Errorf("publish event %d: %w", i+1, err)
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"io"
 
 	"log/slog"
-
-	"github.com/smartfeed/smartfeed/processors/pools/generator"
 )
 
 // Execute runs a command line. TestMain sets it to cli.Execute, because a test of this package cannot import package cli.
@@ -17,5 +15,5 @@ var RunMain = runMain
 
 // openApp opens parts without extensions.
 func openApp(ctx context.Context, cfg Config, log *slog.Logger, parts []opener) (*App, error) {
-	return openParts(ctx, cfg, generator.Extensions{}, log, parts)
+	return openParts(ctx, Options{Config: cfg, Log: log}, parts)
 }

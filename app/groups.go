@@ -38,12 +38,20 @@ type group struct {
 // groups returns the groups with rows.
 func groups() []group {
 	return []group{{
-		name:   topics.Objects,
-		define: func(p *App) rows.Group { return objects.Group(p.cfg.Objects, p.streams, p.deleted) },
+		name: topics.Objects,
+		define: func(p *App) rows.Group {
+			cfg := p.cfg.Objects
+			cfg.CurrentVerbs = p.currentVerbs
+			return objects.Group(cfg, p.streams, p.deleted)
+		},
 	}, {
-		name:   topics.Actors, // profiles, actions and affinities
-		define: func(p *App) rows.Group { return actors.Group(p.cfg.Actors, p.streams, p.deleted) },
-		known:  true, owners: topics.Users,
+		name: topics.Actors, // profiles, actions and affinities
+		define: func(p *App) rows.Group {
+			cfg := p.cfg.Actors
+			cfg.CurrentVerbs = p.currentVerbs
+			return actors.Group(cfg, p.streams, p.deleted)
+		},
+		known: true, owners: topics.Users,
 	}, {
 		name:   topics.Fanout, // pins, followers and blocks by others
 		define: func(p *App) rows.Group { return fanout.Group(p.cfg.Fanout, p.cfg.partitions(), p.streams, p.deleted) },

@@ -330,10 +330,14 @@ func TestAlerts_CoverDeadLettersAndStaleDefinitions(t *testing.T) {
 		t.Errorf("the expression of DeadLettersParked is %q", expr)
 	}
 	shown(`smartfeed_group_effects_total{group="retries"}`)
-	if expr := calls["FeatureDefinitionsStale"].Expr; expr != "smartfeed_features_definitions_stale == 1" {
-		t.Errorf("the expression of FeatureDefinitionsStale is %q", expr)
+	for name, metric := range map[string]string{
+		"FeatureDefinitionsStale": "smartfeed_features_definitions_stale", "ConfigStale": "smartfeed_config_stale",
+	} {
+		if expr := calls[name].Expr; expr != metric+" == 1" {
+			t.Errorf("the expression of %s is %q", name, expr)
+		}
+		shown(metric)
 	}
-	shown("smartfeed_features_definitions_stale")
 }
 
 // Every alert links to its section in docs/operations/runbooks.md, and the section is complete. There are no other sections.

@@ -122,7 +122,12 @@ func startLogging(t *testing.T, cfg Config, log *slog.Logger, pieces []opener) *
 // launch starts an App without waiting until it is ready.
 func launch(t *testing.T, cfg Config, log *slog.Logger, pieces []opener) *started {
 	t.Helper()
-	p, err := openApp(t.Context(), cfg, log, pieces)
+	return launchWith(t, Options{Config: cfg, Log: log}, pieces)
+}
+
+func launchWith(t *testing.T, o Options, pieces []opener) *started {
+	t.Helper()
+	p, err := openParts(t.Context(), o, pieces)
 	must.OK(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -47,7 +47,7 @@ func (c *Config) setup(kafka topics.Kafka) (topics.Setup, error) {
 // Setup returns the connection settings for the brokers and the registry of p, including embedded ones.
 func (p *App) Setup() (topics.Setup, error) {
 	setup, err := p.cfg.setup(p.kafka)
-	setup.Registry, setup.Log = p.RegistryURL(), p.log
+	setup.Registry, setup.Log, setup.Verbs = p.RegistryURL(), p.log, p.currentVerbs()
 	if p.broker == nil {
 		setup.Access = p.cfg.RegistryClient
 	}

@@ -290,7 +290,7 @@ func (p *App) openPeers(context.Context) error {
 // openServer opens the HTTP server with the routes that this process can answer.
 func (p *App) openServer(context.Context) error {
 	deps := api.Deps{
-		Publisher: p.publisher, Verbs: p.cfg.Verbs, Status: p.status, Ready: p.notReadyReasons,
+		Publisher: p.publisher, Verbs: p.currentVerbs, Status: p.status, Ready: p.notReadyReasons,
 		Tracer: p.tracer, FromCallers: p.cfg.Tracing.ParentBased, Metrics: p.metrics, Gatherer: p.metrics, Log: p.log,
 	}
 	if err := p.metrics.Register(newReadinessCollector(p.notReadyReasons)); err != nil {

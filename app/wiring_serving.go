@@ -53,10 +53,7 @@ func (p *App) openFeatures(context.Context) error {
 		return err
 	}
 	p.onCloseDo(p.features.Close)
-	reloader := feature.Reloader{
-		Path: p.cfg.FeaturesFile, Every: p.cfg.Feature.ReloadInterval, Service: p.features, Metrics: metrics, Log: p.log,
-	}
-	p.component("feature-definitions", reloader.Run)
+	p.reloads("feature-definitions", feature.NewReloader(p.cfg.Feature, p.cfg.FeaturesFile, p.features, metrics, p.log))
 	return p.openInsights()
 }
 

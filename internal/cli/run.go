@@ -3,7 +3,10 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -76,9 +79,29 @@ func (p *program) run(cmd *cobra.Command, o app.Options, then func(ctx context.C
 		return usage(err)
 	}
 	o.Log = o.Config.Log.Logger(cmd.ErrOrStderr())
+	p.file = p.configFile() // a reload reads the same file, even if it was removed
+	o.File = app.ConfigFile{Path: p.file, Load: func() (app.Config, error) { return p.load(cmd) }}
 	a, err := app.Open(cmd.Context(), o)
 	if err != nil {
 		return err
 	}
+	if o.Role != app.Dev { // a closed terminal, which also sends SIGHUP, stops dev
+		defer reloadOnHangup(a)()
+	}
 	return a.RunAndClose(cmd.Context(), func(ctx context.Context) error { return then(ctx, a, o.Config.Dir) })
+}
+
+// reloadOnHangup makes the signal SIGHUP reload the files of a, until the returned function is called.
+func reloadOnHangup(a *app.App) (stop func()) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	go func() {
+		for range hangups {
+			a.Reload()
+		}
+	}()
+	return func() {
+		signal.Stop(hangups)
+		close(hangups)
+	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/internal/reload"
 	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/processors"
 )
@@ -56,6 +57,10 @@ func (t *tables) status(s status.Status) {
 	for _, u := range s.Unavailable {
 		t.row("without " + u.Source + ": " + u.Reason)
 	}
+	t.reloads("", s.Reloads)
+	for _, other := range s.Processes[min(1, len(s.Processes)):] {
+		t.reloads(other.Address+": ", other.Reloads)
+	}
 	t.line("")
 	t.components(s)
 	t.line("")
@@ -63,6 +68,18 @@ func (t *tables) status(s status.Status) {
 	for _, g := range s.Groups {
 		t.row(g.Group, len(g.Partitions), g.Counters.Records, strconv.FormatFloat(g.PerSecond, 'f', 1, 64), lag(g.Lag), g.Restarts,
 			g.Counters.DeadLetters)
+	}
+}
+
+// reloads writes the files that a process rejected, and the changed keys that need a restart.
+func (t *tables) reloads(process string, all []reload.State) {
+	for _, r := range all {
+		if r.Error != "" {
+			t.row(process + "cannot reload " + r.File + ": " + r.Error)
+		}
+		if len(r.NeedsRestart) > 0 {
+			t.row(process + "restart to apply changes in " + r.File + ": " + strings.Join(r.NeedsRestart, ", "))
+		}
 	}
 }
 

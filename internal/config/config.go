@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -26,6 +25,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/smartfeed/smartfeed/internal/reload"
 	"github.com/smartfeed/smartfeed/internal/settings"
 )
 
@@ -98,17 +98,12 @@ func loadFile(cfg any, src Source) (map[string]int, []error) {
 	if file == "" {
 		return nil, nil
 	}
-	f, err := os.Open(file)
+	text, err := reload.Read(file, MaxFileBytes)
 	if err != nil {
 		return nil, []error{fmt.Errorf("read configuration: %w", err)}
 	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
-	if err != nil {
-		return nil, []error{fmt.Errorf("read configuration: %w", err)}
-	}
-	if len(text) > maxFileBytes {
-		return nil, []error{fmt.Errorf("read configuration %s: more than %d bytes", file, maxFileBytes)}
+	if len(text) > MaxFileBytes {
+		return nil, []error{fmt.Errorf("read configuration %s: more than %d bytes", file, MaxFileBytes)}
 	}
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {
@@ -118,8 +113,8 @@ func loadFile(cfg any, src Source) (map[string]int, []error) {
 	return lines, decodeErrors(decodeStrict(text, cfg), file, lines)
 }
 
-// maxFileBytes limits the size of a configuration file. A file of a thousand lines has a tenth of it.
-const maxFileBytes = 1 << 20
+// MaxFileBytes is the maximum size of a configuration file. A file of a thousand lines has a tenth of it.
+const MaxFileBytes = 1 << 20
 
 func decodeStrict(text []byte, cfg any) error {
 	dec := yaml.NewDecoder(strings.NewReader(string(text)))

@@ -111,7 +111,7 @@ func TestLoad_RejectsBadFiles(t *testing.T) {
 	for name, c := range map[string]struct{ file, want string }{
 		"missing":   {filepath.Join(t.TempDir(), "no.yaml"), "no such file"},
 		"not yaml":  {write(t, "a: [\n"), "line 1"},
-		"too large": {write(t, strings.Repeat("# long\n", maxFileBytes/6)), "more than"},
+		"too large": {write(t, strings.Repeat("# long\n", MaxFileBytes/6)), "more than"},
 	} {
 		err := Load(defaults(), Source{File: c.file})
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -64,3 +64,14 @@ func elements(path string, t reflect.Type) []Key {
 	}
 	return out
 }
+
+// Changed returns the paths of the values that differ between two structs of one type, given by pointers.
+func Changed(a, b any) (paths []string) {
+	others := leaves(b)
+	for i, l := range leaves(a) {
+		if !reflect.DeepEqual(l.value.Interface(), others[i].value.Interface()) {
+			paths = append(paths, l.path)
+		}
+	}
+	return paths
+}

@@ -2,6 +2,7 @@
 package status
 
 import (
+	"github.com/smartfeed/smartfeed/internal/reload"
 	"github.com/smartfeed/smartfeed/processors"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -25,7 +26,8 @@ type Process struct {
 	Missing    []string                    `json:"missing"`
 	Components []processors.ComponentState `json:"components"`
 	Groups     []Group                     `json:"groups"`
-	Shares     []schemas.FeedShare         `json:"shares,omitempty"` // of the items in composed chunks, by feed and source; absent: this process composes none
+	Reloads    []reload.State              `json:"reloads,omitempty"` // of the files that this process reloads; absent: none
+	Shares     []schemas.FeedShare         `json:"shares,omitempty"`  // of the items in composed chunks, by feed and source; absent: this process composes none
 }
 
 // Summary is the state of one process among others.
@@ -35,10 +37,11 @@ type Summary struct {
 	Ready      bool                        `json:"ready"`
 	Missing    []string                    `json:"missing"`
 	Components []processors.ComponentState `json:"components"`
+	Reloads    []reload.State              `json:"reloads,omitempty"`
 }
 
 func (p Process) summary(address string) Summary {
-	return Summary{address, p.Version, p.Ready, p.Missing, p.Components}
+	return Summary{address, p.Version, p.Ready, p.Missing, p.Components, p.Reloads}
 }
 
 // Unavailable is a source of information that did not respond.

@@ -175,10 +175,11 @@ func (g *group) action(tx *rows.Tx, a *schemas.EnrichedAction) error {
 	if err := g.sendEmbedding(tx, a); err != nil {
 		return err
 	}
-	if err := t.relate(a); err != nil {
+	weight := g.cfg.weight(a.Verb) // read once, because a reload can change it
+	if err := t.relate(a, weight); err != nil {
 		return err
 	}
-	if err := t.updateAffinities(a); err != nil {
+	if err := t.updateAffinities(a, weight); err != nil {
 		t.rankings().drop(a.Actor) // it may contain undone changes
 		return err
 	}

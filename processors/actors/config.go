@@ -15,6 +15,8 @@ type Config struct {
 	// Verbs are the weights of verbs in affinities. Verbs that are missing have no weight. All groups share one set, so this
 	// group's part of a configuration file does not contain it. Default schemas.DefaultVerbs.
 	Verbs schemas.Verbs `yaml:"-"`
+	// CurrentVerbs returns the verbs if they can change while the group runs; nil: always Verbs.
+	CurrentVerbs func() schemas.Verbs `yaml:"-"`
 
 	AffinityHalfLife time.Duration `yaml:"affinity_half_life" default:"336h" range:"1h..8760h" help:"half-life of an action's contribution to an affinity"`
 	TopAffinities    int           `yaml:"top_affinities" default:"50" range:"1..500" help:"number of strongest affinities emitted per user"`
@@ -50,6 +52,14 @@ func (c Config) Validate() error {
 		c.JoinedAttributes.validate("joined_attributes"),
 		c.validateEmbeddingVerbs(),
 	)
+}
+
+// weight returns the present weight of a verb in affinities.
+func (c Config) weight(verb schemas.Verb) float64 {
+	if c.CurrentVerbs != nil {
+		return c.CurrentVerbs()[verb]
+	}
+	return c.Verbs[verb]
 }
 
 func (c Config) validateEmbeddingVerbs() error {

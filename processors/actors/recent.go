@@ -10,8 +10,7 @@ import (
 
 // relate sends the relations between pins that the user acted on: pins saved to the same board to the board, and pins of
 // actions close in time to the pin. The latter is also the request for the pin's neighbors.
-func (t table) relate(a *schemas.EnrichedAction) error {
-	weight := t.cfg.Verbs[a.Verb]
+func (t table) relate(a *schemas.EnrichedAction, weight float64) error {
 	pin := neighborOf(a)
 	if weight < t.cfg.RelatedMinWeight || pin.Version == 0 {
 		return nil

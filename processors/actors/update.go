@@ -10,8 +10,7 @@ import (
 )
 
 // updateAffinities adds an action to the user's affinities for the facets of its pin, and sends them now or by timer.
-func (t table) updateAffinities(a *schemas.EnrichedAction) error {
-	weight := t.cfg.Verbs[a.Verb]
+func (t table) updateAffinities(a *schemas.EnrichedAction, weight float64) error {
 	touched := facets(a, t.deleted)
 	if language := a.ObjectAttributes.PrimaryLanguage(); language != "" {
 		touched = append(touched, schemas.LanguageFacet(language))

@@ -15,6 +15,8 @@ type Config struct {
 	// Verbs are the known verbs of actions. An action with another verb is a bad record. All groups share one set, so this
 	// group's part of a configuration file does not contain it. Default schemas.DefaultVerbs.
 	Verbs schemas.Verbs `yaml:"-"`
+	// CurrentVerbs returns the verbs if they can change while the group runs; nil: always Verbs.
+	CurrentVerbs func() schemas.Verbs `yaml:"-"`
 
 	// Bots are rules that identify bots. An action that matches any rule is dropped. At most 100; default: attribute bot is
 	// true.

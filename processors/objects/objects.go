@@ -93,7 +93,7 @@ type DeletedUsers interface {
 
 // Group returns the topology of the group.
 func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
-	g := &group{cfg: cfg, streams: s, deleted: deleted, verbs: cfg.Verbs.With(schemas.Verbs{schemas.ImpressionCount: 0})}
+	g := &group{cfg: cfg, streams: s, deleted: deleted}
 	return rows.Group{
 		Name: topics.Objects,
 		Inputs: []rows.Input{
@@ -114,7 +114,17 @@ type group struct {
 	cfg     Config
 	streams *topics.Streams
 	deleted DeletedUsers
-	verbs   schemas.Verbs // of actions; client impressions are actions, too
+}
+
+// verbs returns the known verbs for an action with this verb. Client impressions are actions, too.
+func (g *group) verbs(verb schemas.Verb) schemas.Verbs {
+	switch {
+	case verb == schemas.ImpressionCount:
+		return schemas.Verbs{verb: 0}
+	case g.cfg.CurrentVerbs != nil:
+		return g.cfg.CurrentVerbs()
+	}
+	return g.cfg.Verbs
 }
 
 // pin processes a create, update or delete.
@@ -157,7 +167,7 @@ func (g *group) pin(tx *rows.Tx, e *schemas.PinEvent) error {
 
 // action processes an action on a pin.
 func (g *group) action(tx *rows.Tx, e *schemas.ActionEvent) error {
-	if err := rows.Validate(tx, e, g.verbs); err != nil {
+	if err := rows.Validate(tx, e, g.verbs(e.Verb)); err != nil {
 		return err
 	}
 	t := g.table(tx, tx.Own())

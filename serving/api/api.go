@@ -37,7 +37,7 @@ type Deps struct {
 	Known       KnownUsers                // nil: deletes of users are rejected
 	DeadLetters DeadLetters               // nil: none
 	Dictionary  Dictionary                // nil: none
-	Verbs       schemas.Verbs             // of actions, for validation
+	Verbs       func() schemas.Verbs      // the present verbs of actions, for validation
 	Status      func(context.Context) any // GET /v1/status, encoded as JSON
 	Ready       func() []NotReadyReason   // what is not ready; empty: ready
 	Console     http.Handler              // GET / and below; nil: there is none

@@ -102,7 +102,7 @@ func (s *Server) parseLine(text []byte, read error, now schemas.Micros) (schemas
 	}
 	line, err := schemas.ParseLine(text)
 	if err == nil {
-		err = line.Validate(now, s.deps.Verbs)
+		err = line.Validate(now, s.deps.Verbs())
 	}
 	return line, err
 }

@@ -425,7 +425,7 @@ func (f *fakes) deps() Deps {
 		registry.MustRegister(brokenMetric{f.fail})
 	}
 	return Deps{
-		Feed: f, Features: f, Insights: f, Publisher: f, Known: f, DeadLetters: deadLetters{f.fail}, Dictionary: terms{f.fail}, Verbs: schemas.DefaultVerbs(), Status: f.status, Ready: f.ready,
+		Feed: f, Features: f, Insights: f, Publisher: f, Known: f, DeadLetters: deadLetters{f.fail}, Dictionary: terms{f.fail}, Verbs: schemas.DefaultVerbs, Status: f.status, Ready: f.ready,
 		Metrics: registry, Gatherer: registry, Now: func() time.Time { return now },
 		Console: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")

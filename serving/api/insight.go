@@ -44,7 +44,7 @@ func (s *Server) retention(p *parameters) computation {
 func (s *Server) funnel(p *parameters) computation {
 	var steps []schemas.Verb
 	for _, verb := range strings.Split(p.text("steps"), ",") {
-		if _, known := s.deps.Verbs[schemas.Verb(verb)]; !known {
+		if _, known := s.deps.Verbs()[schemas.Verb(verb)]; !known {
 			p.wrong("steps: unknown verb " + quote(verb))
 		}
 		steps = append(steps, schemas.Verb(verb))

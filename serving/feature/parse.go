@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/smartfeed/smartfeed/internal/reload"
 	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -49,9 +50,9 @@ func Load(path string) ([]Definition, error) {
 	if path == "" {
 		return Parse(builtinName, []byte(Builtin))
 	}
-	text, err := readDefinitions(path)
+	text, err := reload.Read(path, MaxFileBytes)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read feature definitions: %w", err)
 	}
 	return Parse(path, text)
 }

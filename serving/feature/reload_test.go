@@ -52,7 +52,7 @@ func TestReloader_ReloadsChangedFile(t *testing.T) {
 		s, _ := serviceOf{store: empty{}}.start(t)
 		metrics, err := NewMetrics(prometheus.NewRegistry())
 		must.OK(t, err)
-		r := Reloader{Path: path, Every: time.Second, Service: s, Metrics: metrics, Log: slog.New(slog.NewTextHandler(&log, nil))}
+		r := NewReloader(Config{ReloadInterval: time.Second}, path, s, metrics, slog.New(slog.NewTextHandler(&log, nil)))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- r.Run(ctx) }()

@@ -86,8 +86,8 @@ func under(prefix string, err error) []error {
 	return errs
 }
 
-// withShares adds the shares of external sources and extensions to the feeds that do not name them.
-func (c Config) withShares(extensions Extensions) rules.Feeds {
+// withShares returns feeds with the shares of external sources and extensions, unless a feed names the source.
+func (c Config) withShares(feeds rules.Feeds, extensions Extensions) rules.Feeds {
 	given := map[schemas.Source]float64{}
 	for _, s := range c.ExternalSources {
 		given[s.Name] = s.Share
@@ -95,8 +95,8 @@ func (c Config) withShares(extensions Extensions) rules.Feeds {
 	for _, s := range extensions.Sources {
 		given[s.Name] = s.Share
 	}
-	feeds := rules.Feeds{}
-	for name, feed := range c.Feeds {
+	all := rules.Feeds{}
+	for name, feed := range feeds {
 		feed.Shares = maps.Clone(feed.Shares)
 		for source, share := range given {
 			if _, named := feed.Shares[source]; !named && share > 0 {
@@ -106,9 +106,9 @@ func (c Config) withShares(extensions Extensions) rules.Feeds {
 				feed.Shares[source] = share
 			}
 		}
-		feeds[name] = feed
+		all[name] = feed
 	}
-	return feeds
+	return all
 }
 
 // externalCalls holds the external services and the extensions that a generator calls.

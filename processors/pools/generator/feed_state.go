@@ -86,11 +86,12 @@ func sourceStates(c *composition, waiting map[schemas.Source]int) []schemas.Sour
 
 // FeedShares returns the number of items from each source in the chunks of this process, by feed, arm and source.
 func (g *Generator) FeedShares() []schemas.FeedShare {
+	feeds := *g.feeds.Load()
 	var list []schemas.FeedShare
-	for _, name := range slices.Sorted(maps.Keys(g.cfg.Feeds)) {
-		list = append(list, g.sharesOf(name, "", g.cfg.Feeds[name])...)
-		for _, arm := range g.cfg.Feeds[name].ExperimentArms {
-			list = append(list, g.sharesOf(name, arm.Feed, g.cfg.Feeds[arm.Feed])...)
+	for _, name := range slices.Sorted(maps.Keys(feeds)) {
+		list = append(list, g.sharesOf(name, "", feeds[name])...)
+		for _, arm := range feeds[name].ExperimentArms {
+			list = append(list, g.sharesOf(name, arm.Feed, feeds[arm.Feed])...)
 		}
 	}
 	return list

@@ -28,6 +28,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -68,6 +69,7 @@ type Generator struct {
 	deps         Deps
 	metrics      metrics
 	external     *externalCalls
+	feeds        atomic.Pointer[rules.Feeds] // with the shares of external sources; a composition reads it once
 	reservations reservations
 	buffers      sync.Pool // of *layout.Buffers
 
@@ -88,12 +90,19 @@ func New(pools layout.Config, cfg Config, deps Deps) (*Generator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("generator: register metrics: %w", err)
 	}
-	cfg.Feeds = cfg.withShares(deps.Extensions)
-	return &Generator{
+	g := &Generator{
 		pools: pools, cfg: cfg, deps: deps, metrics: m, external: newExternalCalls(cfg, deps),
 		reservations: reservations{users: map[schemas.UserID]*reservation{}}, sessions: map[int32]session{},
 		buffers: sync.Pool{New: func() any { return new(layout.Buffers) }},
-	}, nil
+	}
+	g.SetFeeds(cfg.Feeds)
+	return g, nil
+}
+
+// SetFeeds replaces the rules of all feeds, which must be valid. A chunk has either all previous rules or all new ones.
+func (g *Generator) SetFeeds(feeds rules.Feeds) {
+	feeds = g.cfg.withShares(feeds, g.deps.Extensions)
+	g.feeds.Store(&feeds)
 }
 
 // Close closes the connections. No other call may be in flight.
@@ -168,7 +177,7 @@ type composition struct {
 // of range.
 func (g *Generator) newComposition(req schemas.ChunkRequest) (*composition, error) {
 	const maxLimit = 100
-	feed, arm, ok := g.cfg.Feeds.For(req.Feed, req.User)
+	feed, arm, ok := g.feeds.Load().For(req.Feed, req.User)
 	if !ok {
 		return nil, fmt.Errorf("feed %q: %w", req.Feed, schemas.ErrUnknownFeed)
 	}

@@ -65,7 +65,7 @@ func (g *Generator) Sources(ctx context.Context, user schemas.UserID) ([]schemas
 // that a visit would defer or may not show now. It does not call external sources and the model, because it is
 // called often.
 func (g *Generator) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
-	feed, arm, ok := g.cfg.Feeds.For(rules.Home, user)
+	feed, arm, ok := g.feeds.Load().For(rules.Home, user)
 	if !ok {
 		feed = rules.Feed{DefaultShare: 1}
 	}

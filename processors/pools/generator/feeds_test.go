@@ -1,0 +1,43 @@
+package generator
+
+import (
+	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// The rules change while a chunk is composed. The chunk follows the previous rules in full, and the next one the new rules.
+func TestSetFeeds_KeepsRulesOfChunkInProgress(t *testing.T) {
+	d := newFakePools(5)
+	for n := range 5 {
+		poolstest.Deliver(d.rows, "friends", poolstest.Delivered{Pin: poolstest.PinID(n + 5), Version: 1, PoolScore: schemas.PoolScore(-n)})
+	}
+	only := func(source schemas.Source) rules.Feed {
+		return rules.Feed{Shares: map[schemas.Source]float64{source: 1}, ShareWindow: 10}
+	}
+	withArm := only("friends")
+	withArm.ExperimentArms = []rules.Arm{{Feed: "calm", Share: 1}}
+	cfg := DefaultConfig()
+	cfg.Feeds = rules.Feeds{"plain": withArm, "calm": only("editors")}
+	var g *Generator
+	g = generatorWith(t, cfg, Deps{Rows: d, Extensions: Extensions{Admit: func(schemas.UserID, string, rules.Candidate) bool {
+		g.SetFeeds(rules.Feeds{"plain": only("friends")})
+		return true
+	}}})
+	before := visit(t, g, "v1").Served
+	if before.Arm != "calm" {
+		t.Errorf("the chunk in progress has the arm %q, want calm", before.Arm)
+	}
+	expectPins(t, before.Items, "pin:0", "pin:1")
+	g.Settle(poolstest.Owner, "v1", schemas.Failed)
+	after := visit(t, g, "v2").Served
+	if after.Arm != "" {
+		t.Errorf("the next chunk has the arm %q, want none", after.Arm)
+	}
+	expectPins(t, after.Items, "pin:5", "pin:6")
+	if shares := g.FeedShares(); len(shares) != 2 || shares[0].Source != "friends" {
+		t.Errorf("shares %+v, want those of the new rules", shares)
+	}
+}
