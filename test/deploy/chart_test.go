@@ -226,12 +226,15 @@ func TestChart_RequiresKubernetesWithPreStopSleep(t *testing.T) {
 	}
 }
 
-// A changed configuration must restart the pods; changed feature definitions must not, because smartfeed reloads their file.
+// A changed configuration must restart the pods. Changes that smartfeed reloads must not.
 func TestChart_RestartsPodsOnlyForConfig(t *testing.T) {
 	checksum := func(values string) string { return pods(objects(t, values))[0].notes["checksum/config"] }
 	before := checksum(variants)
 	if after := checksum(strings.Replace(variants, "name: saves", "name: kept", 1)); after != before || before == "" {
 		t.Errorf("changed features: the checksum is %q, want %q", after, before)
+	}
+	if after := checksum(strings.Replace(variants, "partitions: 16", "partitions: 16\n  verbs: {dance: 1}\n  generator: {feeds: {home: {share_window: 50}}}", 1)); after != before {
+		t.Errorf("changed verbs and feeds, which are reloaded: the checksum is %q, want %q", after, before)
 	}
 	if after := checksum(strings.Replace(variants, "partitions: 16", "partitions: 32", 1)); after == before {
 		t.Errorf("changed config: the checksum %q did not change", after)

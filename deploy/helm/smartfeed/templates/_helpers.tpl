@@ -24,6 +24,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- toYaml .Values.config }}
 {{- end }}
 
+{{/* smartfeed.yaml without the keys that a process reloads. */}}
+{{- define "smartfeed.fixedConfig" -}}
+{{- $generator := omit (dig "generator" dict .Values.config) "feeds" }}
+{{- toYaml (set (omit .Values.config "verbs") "generator" $generator) }}
+{{- end }}
+
 {{/* https if the API has a certificate. */}}
 {{- define "smartfeed.scheme" -}}
 {{ if dig "api" "tls" "cert_file" "" .Values.config }}https{{ else }}http{{ end }}
