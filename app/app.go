@@ -22,7 +22,6 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
-	"github.com/smartfeed/smartfeed/serving/insight"
 	"github.com/smartfeed/smartfeed/serving/peers"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
@@ -52,6 +51,7 @@ type App struct {
 	local     *generator.Generator // of the local pools; nil: this process has none
 	related   feed.Neighbors       // nil: this process requests no neighbors
 	interests peers.Interests      // nil: this process requests no terms and interests
+	insights  peers.Insights       // nil: this process requests no insights
 	known     peers.Known          // nil: this process cannot check whether a user exists
 	others    others               // nil: this process does not request the state of others
 	decided   *topics.GlobalTable[schemas.InterestDecision]
@@ -59,7 +59,6 @@ type App struct {
 	pulled    <-chan struct{}  // closed when local has read the recents of pulled followees
 	hot       *generator.Hot   // the counts that local uses; nil without local
 	features  *feature.Service // nil: not served by this process
-	insights  *insight.Service // nil: not served by this process
 	store     feed.Store       // for reading feeds; nil: this process reads none
 	storeLag  *topics.StoreLag // of two feed stores; nil: there is one
 	sinks     []feedSink       // for writing feeds

@@ -18,6 +18,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/processors/fanout"
+	"github.com/smartfeed/smartfeed/processors/insights"
 	"github.com/smartfeed/smartfeed/processors/interests"
 	"github.com/smartfeed/smartfeed/processors/materialize"
 	"github.com/smartfeed/smartfeed/processors/objects"
@@ -33,7 +34,6 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature/pinot"
 	"github.com/smartfeed/smartfeed/serving/featurelog"
 	"github.com/smartfeed/smartfeed/serving/feed"
-	"github.com/smartfeed/smartfeed/serving/insight"
 	"github.com/smartfeed/smartfeed/serving/peers"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
@@ -75,7 +75,7 @@ type Config struct {
 	FeedStore  FeedStoreConfig   `yaml:"feed_store"`
 	Feed       feed.Config       `yaml:"feed"`
 	Feature    feature.Config    `yaml:"feature"`
-	Insight    insight.Config    `yaml:"insight"`
+	Insight    insights.Config   `yaml:"insight"`
 	Pinot      pinot.Config      `yaml:"pinot"`
 	FeatureLog featurelog.Config `yaml:"feature_log"`
 	API        api.Config        `yaml:"api"`
@@ -126,7 +126,7 @@ func DefaultConfig() Config {
 	c.FeedStore = defaultFeedStoreConfig()
 	c.Feed = feed.DefaultConfig()
 	c.Feature = feature.DefaultConfig()
-	c.Insight = insight.DefaultConfig()
+	c.Insight = insights.DefaultConfig()
 	c.Pinot = pinot.DefaultConfig()
 	c.FeatureLog = featurelog.DefaultConfig()
 	c.API = api.DefaultConfig()

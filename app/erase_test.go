@@ -299,7 +299,7 @@ func testErase(t *testing.T, cfg Config) {
 		t.Error("the reader's pools have no candidate of the user: the sweep has nothing to delete")
 	}
 	s.sweepPools()
-	for trace, n := range s.tracesIn(topics.Objects, topics.Actors, topics.Fanout, topics.Related, topics.Pools, topics.Interests) {
+	for trace, n := range s.tracesIn(topics.Objects, topics.Actors, topics.Fanout, topics.Related, topics.Pools, topics.Interests, topics.Insights) {
 		if !canRemain(trace) {
 			t.Errorf("%d rows remain: %s", n, trace)
 		}

@@ -162,7 +162,7 @@ func TestReadyz_NamesUnavailableParts(t *testing.T) {
 		},
 		"serve": {
 			pieces: serving(), change: func(c *Config) { c.Pinot.Brokers, c.Pinot.Controller = unreachable, unreachable[0] }, // features are missing, but the process is ready
-			components: []string{topics.UsersDeleted, topics.InterestDecisions, topics.Generations, topics.Features, topics.FeatureFiles, topics.Insights, "feature-definitions", "feature-lateness", "materialize"},
+			components: []string{topics.UsersDeleted, topics.InterestDecisions, topics.Generations, topics.Features, topics.FeatureFiles, "feature-definitions", "feature-lateness", "materialize"},
 		},
 		"serve without a feed store": {
 			pieces: serving(), change: func(c *Config) { c.FeedStore.Cassandra.Primary.Hosts = unreachable },

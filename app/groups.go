@@ -9,6 +9,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/processors/fanout"
+	"github.com/smartfeed/smartfeed/processors/insights"
 	"github.com/smartfeed/smartfeed/processors/interests"
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/processors/pools"
@@ -20,7 +21,7 @@ import (
 
 // group describes how this package runs a group with rows.
 type group struct {
-	name   string // one of topics.RowGroups, and the key of its configuration
+	name   string // one of topics.RowGroups
 	define func(*App) rows.Group
 
 	// known means that a user with rows in this group exists.
@@ -74,6 +75,13 @@ func groups() []group {
 			p.interests = interests.Reader{Rows: r.View(), Config: p.cfg.Interests, Partitions: p.cfg.partitions(), Now: time.Now}
 		},
 		owners: topics.InterestMarks,
+	}, {
+		name:   topics.Insights,
+		define: func(p *App) rows.Group { return insights.Group(p.cfg.Insight, p.streams, p.deleted) },
+		read: func(p *App, r *rows.Runner) {
+			p.insights = insights.NewReader(r.View(), p.cfg.partitions(), p.deleted)
+		},
+		owners: topics.ActionsEnriched,
 	}, {
 		name: topics.Retries,
 		define: func(p *App) rows.Group {

@@ -13,7 +13,6 @@ func (c *Config) Remains(now time.Time) []ops.Remain {
 	return []ops.Remain{
 		c.remainingActions(now),
 		{Where: "features of pins", What: "anonymous shares in counts, sketches and means"},
-		{Where: "insights", What: "the days on which the user acted, which no response counts", Note: fmt.Sprintf("until the next sweep of each running serve process, within %s", c.Insight.SweepInterval)},
 		{Where: "files of the feature log", What: "served features, and every model trained on them", Note: "until you delete the files of every serve process"},
 		{
 			Where: "backups", What: "all data of the user at the time of the backup",

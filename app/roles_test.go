@@ -99,8 +99,8 @@ func TestRoles_RunInSeparateProcesses(t *testing.T) {
 	second.checkNoLoss()
 }
 
-// Each of two serving processes has the features and insights of all users, and the deleted users. A process that lost its
-// directory reads everything again.
+// Each of two serving processes has the features of all users, and the deleted users. A process that lost its directory reads
+// everything again. Both answer insights from the processes that own the partitions.
 func TestServe_EachProcessHasEveryUser(t *testing.T) {
 	t.Parallel()
 	broker := startBroker(t)

@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/smartfeed/smartfeed/internal/otlp"
 	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/internal/progress"
+	"github.com/smartfeed/smartfeed/processors/insights"
 	"github.com/smartfeed/smartfeed/processors/interests"
 	"github.com/smartfeed/smartfeed/processors/pools/generator"
 	"github.com/smartfeed/smartfeed/processors/related"
@@ -17,6 +19,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/api"
+	"github.com/smartfeed/smartfeed/serving/insight"
 	"github.com/smartfeed/smartfeed/serving/peers"
 	"github.com/smartfeed/smartfeed/serving/web"
 	"github.com/smartfeed/smartfeed/topics"
@@ -283,7 +286,7 @@ func (p *App) openPeers(context.Context) error {
 		return err
 	}
 	p.onCloseDo(client.Close)
-	p.generator, p.related, p.retries, p.interests, p.others, p.known = client, client, client, client, client, client
+	p.generator, p.related, p.retries, p.interests, p.insights, p.others, p.known = client, client, client, client, client, client, client
 	return nil
 }
 
@@ -303,7 +306,10 @@ func (p *App) openServer(context.Context) error {
 			return fmt.Errorf("console: %w", err)
 		}
 		deps.Feed, deps.Features, deps.Console = p.feed, p.features, console
-		deps.Insights, deps.DeadLetters = p.insights, newDeadLetters(p.kafka, p.streams, p.retries)
+		deps.DeadLetters = newDeadLetters(p.kafka, p.streams, p.retries)
+		deps.Insights = insight.NewService(insight.Config{
+			Partitions: p.cfg.partitions(), SequenceDays: p.cfg.Insight.SequenceDays(), Timeout: p.cfg.Insight.Timeout,
+		}, p.insights, time.Now)
 		deps.Known = knownUsers{p.deleted, p.known}
 		deps.Dictionary = interests.Service{
 			Config: p.cfg.Interests, Partitions: p.cfg.partitions(), Rows: p.interests, Decisions: p.decided, Deleted: p.deleted,
@@ -341,6 +347,9 @@ func (p *App) peer() http.Handler {
 	}
 	if r, ok := p.interests.(interests.Reader); ok {
 		local.Interests = r
+	}
+	if r, ok := p.insights.(*insights.Reader); ok {
+		local.Insights = r
 	}
 	if r, ok := p.known.(groupRows); ok {
 		local.Known = r

@@ -9,7 +9,6 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature/pinot"
 	"github.com/smartfeed/smartfeed/serving/featurelog"
 	"github.com/smartfeed/smartfeed/serving/feed"
-	"github.com/smartfeed/smartfeed/serving/insight"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -54,7 +53,7 @@ func (p *App) openFeatures(context.Context) error {
 	}
 	p.onCloseDo(p.features.Close)
 	p.reloads("feature-definitions", feature.NewReloader(p.cfg.Feature, p.cfg.FeaturesFile, p.features, metrics, p.log))
-	return p.openInsights()
+	return nil
 }
 
 // openPinot makes the feature service read actions from Pinot, and the data of pins from store.
@@ -74,25 +73,6 @@ func (p *App) openPinot(deps *feature.Deps, store feature.Store) error {
 		Oldest: func(ctx context.Context) (time.Time, error) { return p.ends.OldestUnprocessed(ctx, consumer) },
 	}
 	p.component("feature-lateness", lateness.Run)
-	return nil
-}
-
-// openInsights opens the insights service and its sink.
-func (p *App) openInsights() error {
-	store, err := insight.Open(p.cfg.below("insights"), p.log)
-	if err != nil {
-		return err
-	}
-	p.onClose(store.Close)
-	sink, err := insight.NewSink(p.cfg.Insight, insight.SinkDeps{
-		Kafka: p.kafka, Stream: p.streams.ActionsEnriched, Instance: p.instance(), Store: store, Now: time.Now,
-		Deleted: p.deleted,
-	})
-	if err != nil {
-		return err
-	}
-	p.component(topics.Insights, sink.Run)
-	p.insights = insight.NewService(p.cfg.Insight, store, p.deleted, time.Now)
 	return nil
 }
 

@@ -16,8 +16,8 @@ import (
 
 // packagesWithRows are the groups, the rows that the kernel itself keeps, and the stores of serving.
 var packagesWithRows = []string{
-	"objects", "actors", "fanout", "related", "pools", "interests", "retries", "rows",
-	"../serving/feature", "../serving/feedstore", "../serving/feedstore/cassandra", "../serving/insight",
+	"objects", "actors", "fanout", "related", "pools", "interests", "insights", "retries", "rows",
+	"../serving/feature", "../serving/feedstore", "../serving/feedstore/cassandra",
 }
 
 var (

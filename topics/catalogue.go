@@ -16,10 +16,10 @@ const (
 	Pools        = "pools"
 	Retries      = "retries"     // retries dead letters
 	Interests    = "interests"   // terms, and the interests of users and pins
+	Insights     = "insights"    // growth, retention, funnels, popularity
 	Materialize  = "materialize" // one group per feed store, see MaterializeGroup
 	Features     = "features"
 	FeatureFiles = "feature-files" // the training log
-	Insights     = "insights"
 )
 
 // Producers is the writer of the input topics: any Kafka client.
@@ -45,12 +45,12 @@ func TicksOf(group string) string { return group + "-ticks" }
 
 // RowGroups returns the groups that keep rows.
 func RowGroups() []string {
-	return []string{Objects, Actors, Fanout, Related, Pools, Interests, Retries}
+	return []string{Objects, Actors, Fanout, Related, Pools, Interests, Insights, Retries}
 }
 
 // instanceReaders returns the sinks that fill a store local to the process. Each process has its own consumer group, see
 // InstanceGroup, and reads every partition. Retries and dead letters name the reader and apply to all of its processes.
-func instanceReaders() []string { return []string{Features, Insights} }
+func instanceReaders() []string { return []string{Features} }
 
 // InstanceGroup returns the consumer group of one process of a reader. instance must be unique among the running processes.
 func InstanceGroup(reader, instance string) string { return instancePrefix(reader) + instance }

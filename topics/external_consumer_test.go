@@ -211,8 +211,12 @@ func TestSetupWait_IncludesExternalConsumers(t *testing.T) {
 	w.put(t, action(1, 0))
 	for _, r := range topics.ReadersOf(topics.Catalogue(topics.Profile{})) {
 		if slices.Contains(r.Topics, topics.ActionsEnriched) {
+			group := r.Group
+			if r.Each {
+				group = topics.InstanceGroup(group, "1")
+			}
 			f := topics.FollowConfig{
-				ConsumerConfig: w.consumer(topics.InstanceGroup(r.Group, "1"), topics.ActionsEnriched),
+				ConsumerConfig: w.consumer(group, topics.ActionsEnriched),
 				Checkpoint:     func() (topics.Checkpoint, error) { return topics.Checkpoint{}, nil },
 			}
 			topicstest.Run(t, func(ctx context.Context) error {

@@ -123,7 +123,7 @@ type roleAccess struct {
 }
 
 func accessOfRoles() map[string]roleAccess {
-	rows, sinks := RowGroups(), []string{Materialize, Features, FeatureFiles, Insights}
+	rows, sinks := RowGroups(), []string{Materialize, Features, FeatureFiles}
 	known := []string{UsersDeleted, InterestDecisions} // every process reads these
 	globalTables := func(names ...string) (groups []string) {
 		for _, n := range names {

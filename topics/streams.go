@@ -204,7 +204,7 @@ func (s *Streams) ofUsers() []row {
 		}},
 		{&s.UsersDeleted, Topic{
 			Name: UsersDeleted, Key: "user", Compact: true, GlobalTable: true,
-			Writers: list{Actors}, Readers: list{Materialize, Interests}, Personal: "deletion of the user",
+			Writers: list{Actors}, Readers: list{Materialize, Interests, Insights}, Personal: "deletion of the user",
 		}},
 		{&s.Erasures, Topic{
 			Name: Erasures, Key: "user or followee",

@@ -33,7 +33,7 @@ var leaves = []string{
 }
 
 // groups are the packages of processors that compute; none may import another.
-var groups = []string{"objects", "actors", "fanout", "related", "pools", "materialize", "interests", "retries"}
+var groups = []string{"objects", "actors", "fanout", "related", "pools", "materialize", "interests", "insights", "retries"}
 
 func TestImports_RunOneWay(t *testing.T) {
 	atRoot(t)

@@ -315,6 +315,7 @@ var insightRows = []exchange{
 	row("GET /v1/insights/growth?days=week", "", 400, "want a whole number"),
 	row("GET /v1/insights/growth?days=91", "", 400, "want 1 to 90"),
 	row("GET /v1/insights/xd28s", "", 200, `"users":7`),
+	row("GET /v1/insights/xd28s", "", 200, "").but("without a part", 503, "the insights cannot be read at the moment", func(a *exchange) { a.fail = schemas.ErrNotOwner }),
 	row("GET /v1/insights/retention?weeks=2", "", 200, `"active":[4,2]`),
 	row("GET /v1/insights/funnel?steps=view,save&within=2h&days=3", "", 200, `"verb":"view"`),
 	row("GET /v1/insights/funnel?steps=view,nod", "", 400, `unknown verb \"nod\"`),

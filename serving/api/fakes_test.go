@@ -305,36 +305,36 @@ func within(name string, n, most int) error {
 	return nil
 }
 
-func (f *fakes) Growth(_ context.Context, days int) ([]insight.GrowthDay, error) {
+func (f *fakes) Growth(_ context.Context, days int) ([]schemas.GrowthDay, error) {
 	if err := within("days", days, insight.MaxDays); err != nil {
 		return nil, err
 	}
-	return []insight.GrowthDay{{Day: "2026-11-20", New: 1, Daily: 3, Active: 5, Resurrected: 1, Dormant: 2}}, f.fail
+	return []schemas.GrowthDay{{Day: "2026-11-20", New: 1, Daily: 3, Active: 5, Resurrected: 1, Dormant: 2}}, f.fail
 }
 
-func (f *fakes) Xd28s(context.Context) ([]insight.Xd28, error) {
-	return []insight.Xd28{{Days: 1, Users: 7}}, f.fail
+func (f *fakes) Xd28s(context.Context) ([]schemas.Xd28, error) {
+	return []schemas.Xd28{{Days: 1, Users: 7}}, f.fail
 }
 
-func (f *fakes) Retention(_ context.Context, weeks int) ([]insight.Cohort, error) {
+func (f *fakes) Retention(_ context.Context, weeks int) ([]schemas.Cohort, error) {
 	if err := within("weeks", weeks, insight.MaxWeeks); err != nil {
 		return nil, err
 	}
-	return []insight.Cohort{{Week: "2026-11-16", Users: 4, Active: []int{4, 2}}}, f.fail
+	return []schemas.Cohort{{Week: "2026-11-16", Users: 4, Active: []int{4, 2}}}, f.fail
 }
 
-func (f *fakes) Funnel(_ context.Context, steps []schemas.Verb, _ time.Duration, days int) ([]insight.FunnelStep, error) {
+func (f *fakes) Funnel(_ context.Context, steps []schemas.Verb, _ time.Duration, days int) ([]schemas.FunnelStep, error) {
 	if err := within("days", days, 35); err != nil {
 		return nil, err
 	}
-	return []insight.FunnelStep{{Verb: steps[0], Users: 9}}, f.fail
+	return []schemas.FunnelStep{{Verb: steps[0], Users: 9}}, f.fail
 }
 
-func (f *fakes) Popularity(_ context.Context, limit int) ([]insight.Popular, error) {
+func (f *fakes) Popularity(_ context.Context, limit int) ([]schemas.Popular, error) {
 	if err := within("limit", limit, insight.MaxPopular); err != nil {
 		return nil, err
 	}
-	return []insight.Popular{{Interest: "interest:tea", Actions: 3}}, f.fail
+	return []schemas.Popular{{Interest: "interest:tea", Actions: 3}}, f.fail
 }
 
 func (f *fakes) Try(_ context.Context, req feature.TryRequest) (feature.TryAnswer, error) {

@@ -6,16 +6,15 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/serving/insight"
 )
 
 // Insights computes growth, retention, funnels and popularity, as insight.Service does.
 type Insights interface {
-	Growth(ctx context.Context, days int) ([]insight.GrowthDay, error)
-	Xd28s(ctx context.Context) ([]insight.Xd28, error)
-	Retention(ctx context.Context, weeks int) ([]insight.Cohort, error)
-	Funnel(ctx context.Context, steps []schemas.Verb, within time.Duration, days int) ([]insight.FunnelStep, error)
-	Popularity(ctx context.Context, limit int) ([]insight.Popular, error)
+	Growth(ctx context.Context, days int) ([]schemas.GrowthDay, error)
+	Xd28s(ctx context.Context) ([]schemas.Xd28, error)
+	Retention(ctx context.Context, weeks int) ([]schemas.Cohort, error)
+	Funnel(ctx context.Context, steps []schemas.Verb, within time.Duration, days int) ([]schemas.FunnelStep, error)
+	Popularity(ctx context.Context, limit int) ([]schemas.Popular, error)
 }
 
 // Defaults of parameters.

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -98,11 +97,11 @@ func (s *Server) routes() (all []route) {
 	}
 	if s.deps.Insights != nil {
 		add(
-			route{method: get, path: "/v1/insights/growth", access: operate, query: s.growth, list: "days"},
-			route{method: get, path: "/v1/insights/xd28s", access: operate, query: s.xd28s, list: "xd28s"},
-			route{method: get, path: "/v1/insights/retention", access: operate, query: s.retention, list: "cohorts"},
-			route{method: get, path: "/v1/insights/funnel", access: operate, query: s.funnel, list: "steps"},
-			route{method: get, path: "/v1/insights/popularity", access: operate, query: s.popularity, list: "interests"},
+			route{method: get, path: "/v1/insights/growth", access: operate, query: s.growth, list: "days", data: "the insights"},
+			route{method: get, path: "/v1/insights/xd28s", access: operate, query: s.xd28s, list: "xd28s", data: "the insights"},
+			route{method: get, path: "/v1/insights/retention", access: operate, query: s.retention, list: "cohorts", data: "the insights"},
+			route{method: get, path: "/v1/insights/funnel", access: operate, query: s.funnel, list: "steps", data: "the insights"},
+			route{method: get, path: "/v1/insights/popularity", access: operate, query: s.popularity, list: "interests", data: "the insights"},
 		)
 	}
 	if s.deps.Publisher != nil {
@@ -152,7 +151,7 @@ func (r route) answer(w http.ResponseWriter, req *http.Request) error {
 	}
 	answer, err := compute(req.Context())
 	switch {
-	case err != nil && r.data != "" && !errors.Is(err, schemas.ErrUnknownFeed):
+	case err != nil && r.data != "" && problemOf(err).Status >= http.StatusInternalServerError:
 		return unavailable("%s cannot be read at the moment", r.data).because(err)
 	case err != nil:
 		return err

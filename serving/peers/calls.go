@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strconv"
 
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -39,6 +38,11 @@ type Interests interface {
 	Engagement(ctx context.Context, interest schemas.InterestID, days int) ([]schemas.SourceEngagement, error)
 }
 
+// Insights returns parts of insights, for the partitions in this process.
+type Insights interface {
+	Insight(ctx context.Context, r schemas.InsightRequest) (*schemas.InsightPart, error)
+}
+
 // Known reports whether groups have rows of users, for the partitions in this process.
 type Known interface {
 	// Known reports whether the named group has any row of a user. If this process does not own the user's partition of the
@@ -68,6 +72,7 @@ const (
 	callTerms      call[termsRequest, []schemas.DictionaryTerm]        = "terms"
 	callInterests  call[userRequest, []schemas.UserInterest]           = "interests"
 	callEngagement call[engagementRequest, []schemas.SourceEngagement] = "engagement"
+	callInsight    call[schemas.InsightRequest, *schemas.InsightPart]  = "insight"
 	callKnown      call[userRequest, bool]                             = "known"
 	callProcess    call[struct{}, json.RawMessage]                     = "process"
 )
@@ -120,6 +125,7 @@ type Local struct {
 	Neighbors Neighbors
 	Retries   Retries
 	Interests Interests
+	Insights  Insights
 	Known     Known
 	Process   Process
 }
@@ -145,6 +151,9 @@ func Handler(local Local) http.Handler {
 	}
 	if i := local.Interests; i != nil {
 		handleInterests(mux, i)
+	}
+	if i := local.Insights; i != nil {
+		callInsight.handle(mux, i.Insight)
 	}
 	if k := local.Known; k != nil {
 		callKnown.handle(mux, func(ctx context.Context, q userRequest) (bool, error) { return k.Known(ctx, q.Group, q.User) })
@@ -232,8 +241,7 @@ func (c *Client) RetriedDeadLetters(ctx context.Context, topic, kind string, sta
 
 // Terms returns the terms of a partition, from its owner.
 func (c *Client) Terms(ctx context.Context, partition int32, most int, named []string) ([]schemas.DictionaryTerm, error) {
-	rows := rows{topics.Interests, "partition " + strconv.Itoa(int(partition)), partition}
-	return callTerms.send(ctx, c, rows, termsRequest{partition, most, named})
+	return callTerms.send(ctx, c, rowsIn(topics.Interests, partition), termsRequest{partition, most, named})
 }
 
 // Interests returns a user's interests, from the owner of the partition.
@@ -244,6 +252,11 @@ func (c *Client) Interests(ctx context.Context, user schemas.UserID, most int) (
 // Engagement returns the actions on an interest's pins by source, from the owner of the partition.
 func (c *Client) Engagement(ctx context.Context, interest schemas.InterestID, days int) ([]schemas.SourceEngagement, error) {
 	return callEngagement.send(ctx, c, c.rowsOf(topics.Interests, string(interest)), engagementRequest{interest, days})
+}
+
+// Insight returns the part of an insight that a partition has, from its owner.
+func (c *Client) Insight(ctx context.Context, r schemas.InsightRequest) (*schemas.InsightPart, error) {
+	return callInsight.send(ctx, c, rowsIn(topics.Insights, r.Partition), r)
 }
 
 // Known reports whether the group has any row of a user, from the owner of the partition. Its errors are those of Chunk.

@@ -128,6 +128,11 @@ func (c *Client) rowsOf(group, owner string) rows {
 	return rows{group, owner, topics.Partition(owner, c.deps.Partitions)}
 }
 
+// rowsIn returns the rows of a whole partition.
+func rowsIn(group string, partition int32) rows {
+	return rows{group, fmt.Sprintf("partition %d", partition), partition}
+}
+
 // send sends a call to the owner of the rows. While the called process is not the owner, it looks up the owner again until
 // ctx ends, or for callTimeout if ctx has no deadline.
 func (k call[Req, Resp]) send(ctx context.Context, c *Client, rows rows, request Req) (resp Resp, err error) {

@@ -120,6 +120,17 @@ func (fakeRows) Engagement(_ context.Context, interest schemas.InterestID, days 
 	return []schemas.SourceEngagement{{Source: schemas.Source(interest), Counts: map[string]int64{"save": int64(days)}}}, nil
 }
 
+func (fakeRows) Insight(_ context.Context, r schemas.InsightRequest) (*schemas.InsightPart, error) {
+	part := &schemas.InsightPart{Growth: []schemas.GrowthDay{{Day: "2026-11-20", New: r.Growth, Daily: int(r.Today)}}}
+	if r.Funnel != nil {
+		part.Steps = []schemas.FunnelStep{{Verb: r.Funnel.Steps[0], Users: r.Funnel.Days}}
+	}
+	for _, interest := range r.Hours {
+		part.Hours = append(part.Hours, schemas.Popular{Interest: interest, Actions: 7, Hours: [7][24]uint64{6: {23: 7}}})
+	}
+	return part, nil
+}
+
 // directory returns a fixed owner and counts its reads.
 type directory struct {
 	mu    sync.Mutex
@@ -188,6 +199,7 @@ type callee interface {
 	Neighbors
 	Retries
 	Interests
+	Insights
 	Known
 }
 
@@ -195,7 +207,7 @@ func TestCalls_ReachTheOwnersOfTheGroup(t *testing.T) {
 	g := &fakeGenerator{name: "a", settled: make(chan settlement, 1)}
 	owners := map[string]Directory{}
 	for group, local := range map[string]Local{
-		topics.Pools: {Generator: g}, topics.Related: {Neighbors: g}, topics.Retries: {Retries: g}, topics.Interests: {Interests: g}, topics.Actors: {Known: g},
+		topics.Pools: {Generator: g}, topics.Related: {Neighbors: g}, topics.Retries: {Retries: g}, topics.Interests: {Interests: g}, topics.Insights: {Insights: g}, topics.Actors: {Known: g},
 	} {
 		owners[group] = &directory{owner: serve(t, Handler(local))}
 	}
@@ -217,8 +229,13 @@ func TestCalls_ReachTheOwnersOfTheGroup(t *testing.T) {
 		"terms":      func(ctx context.Context, to callee) (any, error) { return to.Terms(ctx, 0, 5, []string{"tea"}) },
 		"interests":  func(ctx context.Context, to callee) (any, error) { return to.Interests(ctx, user, 5) },
 		"engagement": func(ctx context.Context, to callee) (any, error) { return to.Engagement(ctx, "interest:tea", 7) },
-		"known":      func(ctx context.Context, to callee) (any, error) { return to.Known(ctx, topics.Actors, user) },
-		"unknown":    func(ctx context.Context, to callee) (any, error) { return to.Known(ctx, topics.Actors, "user:never") },
+		"insight": func(ctx context.Context, to callee) (any, error) {
+			return to.Insight(ctx, schemas.InsightRequest{Today: 9, Growth: 3, Hours: []schemas.InterestID{"interest:tea"}, Funnel: &schemas.FunnelRequest{
+				Steps: []schemas.Verb{"save"}, Days: 4,
+			}})
+		},
+		"known":   func(ctx context.Context, to callee) (any, error) { return to.Known(ctx, topics.Actors, user) },
+		"unknown": func(ctx context.Context, to callee) (any, error) { return to.Known(ctx, topics.Actors, "user:never") },
 		"why": func(ctx context.Context, to callee) (any, error) {
 			return to.Why(ctx, schemas.WhyRequest{User: user, Pin: "pin:1", Limit: 5, Card: &schemas.Card{Title: "Tea"}})
 		},

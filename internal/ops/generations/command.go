@@ -155,6 +155,7 @@ func CheckGroup(group string) error {
 		topics.Actors:    "affinities are sums over actions, which are retained only for days; new rules apply to new actions",
 		topics.Related:   "strengths are sums over actions, which are retained only for days; new rules apply to new actions",
 		topics.Interests: "counts depend on topics that are retained only for days; decisions are retained forever and apply at once",
+		topics.Insights:  "counts depend on actions, which are retained only for days; new settings apply to new actions",
 		topics.Retries:   "the next retry of a dead letter uses the new rules",
 	}
 	reason, known := reasons[group]

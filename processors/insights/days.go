@@ -1,8 +1,6 @@
-package insight
+package insights
 
 import (
-	"encoding/binary"
-	"math/bits"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
@@ -28,6 +26,9 @@ func (d day) weekday() int { return int(((d+3)%7 + 7) % 7) }
 
 // monday returns the first day of the week.
 func (d day) monday() day { return d - day(d.weekday()) }
+
+// start returns the first moment of the day.
+func (d day) start() schemas.Micros { return schemas.Micros(d) * 86400e6 }
 
 // KeepDays is the number of days of a user's activity that are kept, up to the newest one.
 const KeepDays = 448 // 64 weeks
@@ -100,39 +101,37 @@ func (a *activity) before(d day) (day, bool) {
 	return a.first, a.first < d
 }
 
-// days returns the number of kept days of activity.
-func (a *activity) days() int {
-	n := 0
-	for _, word := range a.on {
-		n += bits.OnesCount64(word)
+// format is the version of the format of all rows.
+const format = 1
+
+// Pack implements packed.Row.
+func (a *activity) Pack(p *packed.Packer) {
+	p.Version(format)
+	packed.Int(p, &a.first)
+	packed.Int(p, &a.last)
+	for i := range a.on {
+		packed.Int(p, &a.on[i])
+	}
+}
+
+// hours is the actions by weekday, Monday first, and hour.
+type hours [7][24]uint64
+
+// Pack implements packed.Row.
+func (h *hours) Pack(p *packed.Packer) {
+	p.Version(format)
+	for d := range h {
+		for at := range h[d] {
+			packed.Int(p, &h[d][at])
+		}
+	}
+}
+
+func (h *hours) total() (n uint64) {
+	for _, day := range h {
+		for _, actions := range day {
+			n += actions
+		}
 	}
 	return n
-}
-
-// rowVersion is the first byte of every row except the applied offsets. Another layout needs another value.
-const rowVersion = 2
-
-// encode returns first, last, and the words of on up to the last that is not 0.
-func (a *activity) encode() []byte {
-	b := binary.AppendVarint([]byte{rowVersion}, int64(a.first))
-	b = binary.AppendVarint(b, int64(a.last))
-	words := len(a.on)
-	for words > 0 && a.on[words-1] == 0 {
-		words--
-	}
-	return packed.AppendList(b, a.on[:words], binary.BigEndian.AppendUint64)
-}
-
-// decodeActivity is the reverse of encode. No bytes are a user without actions.
-func decodeActivity(b []byte) (a activity, err error) {
-	if len(b) == 0 {
-		return a, nil
-	}
-	r := packed.NewVersionReader(b, rowVersion)
-	a.first, a.last = day(r.Varint()), day(r.Varint())
-	words := packed.List(r, (*packed.Reader).Uint64)
-	if copy(a.on[:], words) < len(words) {
-		return activity{}, packed.ErrTorn
-	}
-	return a, r.End()
 }

@@ -1,0 +1,236 @@
+// Package insights counts how a product grows, and which interests are popular at which hours. It stores the days on which
+// each user acted, the sequence of the user's actions, and the actions of each interest by hour.
+//
+//	owner   user
+//	in      actions-enriched (key actor), users-deleted (key user)
+//	rows    common: of a user, the first day and the days of activity; of a user and day, verbs with their times; of an
+//	        interest, the actions of the partition's users by weekday and hour
+//	out     none; Reader answers with the part of one partition, and serving/insight merges the parts
+//	timers  sequences expire
+//
+// All rows are common rows of the partition, so that a read scans them in one pass, user by user. Days and hours are in
+// UTC, by event time. An action that arrives a day late changes the day on which it happened. A partition has KeepDays of
+// activity per user, the first day of activity forever, and Config.SequenceRetention of sequences.
+//
+// A deleted user has no rows. The hours of interests keep their anonymous share.
+//
+// # Rows
+//
+// Deletion. What deletes each kind of row, by the first byte of its name:
+//
+//	'u'  days of a user    erasure; one row of KeepDays bits and the first day
+//	's'  acts of a day     timer: Config.SequenceRetention after the day; erasure
+//	'h'  hours             never: 168 counts for each interest, anonymous
+//
+// # Drops
+//
+// Dropped records are counted by reason: deleted_user; full_day is an action that counts, but is not in the sequence of its
+// day, which has maxSequence bytes.
+package insights
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/settings"
+	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Config holds the settings for insights. See DefaultConfig.
+type Config struct {
+	SequenceRetention time.Duration `yaml:"sequence_retention" default:"840h" range:"24h..9600h" help:"retention of sequences of actions, in whole days"`
+	Timeout           time.Duration `yaml:"timeout" default:"10s" range:"10ms..5m" help:"timeout of an answer"`
+}
+
+// DefaultConfig returns the defaults.
+func DefaultConfig() Config { return settings.Defaults[Config]() }
+
+// SequenceDays returns SequenceRetention in whole days.
+func (c Config) SequenceDays() int { return int(c.SequenceRetention / (24 * time.Hour)) }
+
+// Validate reports every value that is out of range.
+func (c Config) Validate() error { return settings.Validate(c) }
+
+// DeletedUsers is the set of deleted users. Note adds a user that may be missing from the set.
+type DeletedUsers interface {
+	Has(user schemas.UserID) bool
+	Note(user schemas.UserID, at schemas.Micros)
+}
+
+// Group returns the topology. cfg must be valid.
+func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
+	g := &group{days: day(cfg.SequenceDays()), deleted: deleted}
+	return rows.Group{
+		Name: topics.Insights,
+		Inputs: []rows.Input{
+			rows.Keyed(s.ActionsEnriched, g.action).Deferred(),
+			rows.Keyed(s.UsersDeleted, g.deletion).Deferred(),
+		},
+		Timer: g.expire,
+	}
+}
+
+type group struct {
+	days    day // that sequences are kept
+	deleted DeletedUsers
+}
+
+// The kinds of rows, by the first byte of their names.
+const (
+	rowUser     = 'u' // user → activity
+	rowSequence = 's' // user, 0, day → acts: microseconds of the day (varint), verb (text)…, in the order of arrival
+	rowHours    = 'h' // interest → 7 × 24 varints: actions by weekday and hour
+)
+
+// action counts an action of the record's key.
+func (g *group) action(tx *rows.Tx, a *schemas.EnrichedAction) error {
+	if tx.Key() != string(a.Actor) {
+		return schemas.Bad(fmt.Sprintf("action: key %.64q: want the actor %.64q", tx.Key(), a.Actor))
+	}
+	if g.deleted.Has(a.Actor) {
+		tx.Count("deleted_user")
+		return nil
+	}
+	d := dayOf(a.Timestamp)
+	return cmp.Or(addDay(tx.Common(), a.Actor, d), g.addToSequence(tx, a, d), addHour(tx.Common(), a, d))
+}
+
+func userName(user schemas.UserID) []byte { return append([]byte{rowUser}, user...) }
+
+// addDay adds a day to a user's activity.
+func addDay(common rows.Owner, user schemas.UserID, d day) error {
+	a, _, err := rows.Value[activity](common, userName(user))
+	if err != nil || a.active(d) {
+		return err
+	}
+	a.add(d)
+	return rows.PutValue(common, userName(user), &a)
+}
+
+// maxSequence is the maximum size of a user's day in bytes, some six thousand actions. Each added action rewrites the
+// row, and no person does more in a day.
+const maxSequence = 64 << 10
+
+// sequences returns the prefix of a user's sequences.
+func sequences(user schemas.UserID) []byte { return append(append([]byte{rowSequence}, user...), 0) }
+
+func sequenceName(user schemas.UserID, d day) []byte {
+	return binary.BigEndian.AppendUint32(sequences(user), uint32(d)^1<<31)
+}
+
+// sequenceOf returns the user and the day of a sequence's name.
+func sequenceOf(name []byte) (user []byte, d day) {
+	at := len(name) - 4
+	return name[1 : at-1], day(binary.BigEndian.Uint32(name[at:]) ^ 1<<31)
+}
+
+// addToSequence adds an action to its user's day, unless the day is full.
+func (g *group) addToSequence(tx *rows.Tx, a *schemas.EnrichedAction, d day) error {
+	name, common := sequenceName(a.Actor, d), tx.Common()
+	row, err := common.Get(name)
+	if err != nil {
+		return err
+	}
+	if row == nil {
+		row = []byte{format}
+		if err := g.schedule(common, a.Actor, d); err != nil {
+			return err
+		}
+	}
+	grown := binary.AppendVarint(slices.Clip(row), int64(a.Timestamp-d.start()))
+	grown = packed.AppendText(grown, a.Verb)
+	if len(grown) > maxSequence {
+		tx.Count("full_day")
+		return nil
+	}
+	return common.Put(name, grown)
+}
+
+// expiry returns when a user's day expires: at the time of the day that belongs to the user, so that not all expire at
+// midnight.
+func (g *group) expiry(user schemas.UserID, d day) time.Time {
+	return (d + g.days).start().Time().Add(time.Duration(topics.Partition(string(user), 24*60*60)) * time.Second)
+}
+
+// schedule sets the timer of a user's oldest day before d is added. A user has one timer.
+func (g *group) schedule(common rows.Owner, user schemas.UserID, d day) error {
+	oldest, found, err := oldestDay(common, user)
+	if err != nil || found && oldest <= d {
+		return err
+	}
+	if found {
+		err = common.DropTimer(g.expiry(user, oldest), sequences(user))
+	}
+	return cmp.Or(err, common.SetTimer(g.expiry(user, d), sequences(user)))
+}
+
+// oldestDay returns the first day of a user's sequences, and false if there are none.
+func oldestDay(common rows.Owner, user schemas.UserID) (d day, found bool, err error) {
+	names, err := rows.Names(common, sequences(user), 1)
+	if err != nil || len(names) == 0 {
+		return 0, false, err
+	}
+	_, d = sequenceOf(names[0])
+	return d, true, nil
+}
+
+// expire deletes the expired days of a user, and sets the timer of the next one.
+func (g *group) expire(tx *rows.Tx, common rows.Owner, name []byte, _ time.Time) error {
+	user := schemas.UserID(name[1 : len(name)-1])
+	for {
+		d, found, err := oldestDay(common, user)
+		switch at := g.expiry(user, d); {
+		case err != nil || !found:
+			return err
+		case at.After(tx.Time()):
+			return common.SetTimer(at, name)
+		}
+		if err := common.Delete(sequenceName(user, d)); err != nil {
+			return err
+		}
+	}
+}
+
+// addHour counts an action for the interests of its pin.
+func addHour(common rows.Owner, a *schemas.EnrichedAction, d day) error {
+	hour := int((a.Timestamp - d.start()) / 3600e6)
+	interests := slices.Clone(a.ObjectAttributes.Interests)
+	slices.Sort(interests)
+	for _, interest := range slices.Compact(interests) {
+		name := append([]byte{rowHours}, interest...)
+		h, _, err := rows.Value[hours](common, name)
+		if err != nil {
+			return err
+		}
+		h[d.weekday()][hour]++
+		if err := rows.PutValue(common, name, &h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deletion deletes the rows of a deleted user. It first notes the deletion, because this process may not have read it.
+func (g *group) deletion(tx *rows.Tx, d *schemas.DeletedUser) error {
+	if tx.Key() != string(d.User) {
+		return schemas.Bad(fmt.Sprintf("deleted user: key %.64q: want %.64q", tx.Key(), d.User))
+	}
+	g.deleted.Note(d.User, d.Time)
+	common := tx.Common()
+	oldest, found, err := oldestDay(common, d.User)
+	if err == nil && found {
+		err = common.DropTimer(g.expiry(d.User, oldest), sequences(d.User))
+	}
+	names, listed := rows.Names(common, sequences(d.User), 0)
+	err = cmp.Or(err, listed, common.Delete(userName(d.User)))
+	for _, name := range names {
+		err = cmp.Or(err, common.Delete(name))
+	}
+	return err
+}
