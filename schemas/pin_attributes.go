@@ -1,10 +1,12 @@
 package schemas
 
-// PinAttributes are the attributes of a pin that joins and features need and its card does not have. Topic pin-attributes,
-// key: Pin. The highest version wins. For a deleted pin they are empty.
+// PinAttributes is the data of a pin that features need. Topic pin-attributes, key: Pin. The highest version wins. A deleted
+// pin has no data.
 type PinAttributes struct {
-	Pin        PinID             `avro:"pin" json:"pin"`
-	Version    Version           `avro:"version" json:"version"`
+	Pin     PinID   `avro:"pin" json:"pin"`
+	Version Version `avro:"version" json:"version"`
+	Deleted bool    `avro:"deleted" json:"deleted,omitempty"` // the pin is deleted permanently
+	Facets
 	Attributes map[string]string `avro:"attributes" json:"attributes,omitempty"`
 	Embedding  []float32         `avro:"embedding" json:"embedding,omitempty"` // empty: none
 }

@@ -444,10 +444,11 @@ func TestPin_AttributesOfNewestVersion(t *testing.T) {
 		pinAt(schemas.Delete, "pin:1", at, "d"))
 	w.WaitIdle()
 	attributes := func(id string) map[string]string { return map[string]string{"version": id} }
+	facets := schemas.Facets{Author: "user:ada", Board: "board:a", Interests: []schemas.InterestID{"interest:x"}}
 	want := []schemas.PinAttributes{
-		{Pin: "pin:1", Attributes: attributes("u"), Embedding: []float32{1}},
-		{Pin: "pin:1", Attributes: attributes("new"), Embedding: []float32{4}},
-		{Pin: "pin:1"},
+		{Pin: "pin:1", Facets: facets, Attributes: attributes("u"), Embedding: []float32{1}},
+		{Pin: "pin:1", Facets: facets, Attributes: attributes("new"), Embedding: []float32{4}},
+		{Pin: "pin:1", Deleted: true},
 	}
 	got := values(proctest.Drain(w, w.Streams.PinAttributes))
 	ignore := cmpopts.IgnoreFields(schemas.PinAttributes{}, "Version")

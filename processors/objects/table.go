@@ -75,9 +75,10 @@ func (t table) publish(p *pin, c change, e *schemas.PinEvent) error {
 	return t.publishAttributes(p, e)
 }
 
-// publishAttributes sends the attributes of the newest create or update. Those of a deleted pin are empty.
+// publishAttributes sends the facets of a pin and the attributes of the newest create or update. A deleted pin has none.
 func (t table) publishAttributes(p *pin, e *schemas.PinEvent) error {
-	rec := schemas.PinAttributes{Pin: p.id, Version: p.lastVersion}
+	content := p.version().PinContent
+	rec := schemas.PinAttributes{Pin: p.id, Version: p.lastVersion, Deleted: content.Deleted, Facets: content.Facets}
 	switch {
 	case p.deleted():
 		if err := t.own.Delete([]byte{actorsRow}); err != nil {
