@@ -25,7 +25,7 @@ func (p *program) verifyFeaturesCommand() *cobra.Command {
 		Use:   "verify",
 		Short: "Recompute logged features and report the drift",
 		Long: `Read logged features from the topic feature-log, or with --dir from files. Recompute them from all actions in the topic
-actions-enriched and from impressions, pin-cards and pin-attributes, and compare. The report separates values that differ
+actions-enriched and from impressions and pin-attributes, and compare. The report separates values that differ
 because a record was late from values that differ for no known reason. If there are any of the latter, the exit code is 1.
 
 These values are not compared: means of pins' recent actors, values that were not evaluated in time, and values of pins whose

@@ -61,7 +61,7 @@ func NewVerifier(defs []feature.Definition) *Verifier {
 }
 
 // Expect registers the entities of a record. The verifier keeps data only for registered entities. Call Expect with
-// every record, then Add with every action, then AddCard and AddPin with all data about pins, then Compare.
+// every record, then Add with every action, then AddPin with all data about pins, then Compare.
 func (v *Verifier) Expect(rec *schemas.LoggedFeatures) {
 	switch {
 	case rec.User == "" && v.byPin[rec.Pin] == nil:

@@ -65,23 +65,20 @@ func (v *Verifier) fill(ctx context.Context, log *topics.Log, s *topics.Streams)
 	if err != nil {
 		return err
 	}
-	if err := each(ctx, log, s.PinCards, func(c *schemas.Card, r *kgo.Record) { v.AddCard(c, topics.OriginTime(r)) }); err != nil {
-		return err
-	}
 	err = each(ctx, log, s.PinAttributes, func(p *schemas.PinAttributes, r *kgo.Record) { v.AddPin(p, topics.OriginTime(r)) })
 	if err != nil {
 		return err
 	}
-	complete, err := isComplete(ctx, log, s.PinCards.Name, s.PinAttributes.Name)
+	complete, err := isComplete(ctx, log, s.PinAttributes.Name)
 	if complete {
 		v.SetComplete()
 	}
 	return err
 }
 
-// isComplete reports whether the topics still hold all records that were ever written to them.
-func isComplete(ctx context.Context, log *topics.Log, names ...string) (bool, error) {
-	starts, err := log.Starts(ctx, names...)
+// isComplete reports whether the topic still holds all records that were ever written to it.
+func isComplete(ctx context.Context, log *topics.Log, name string) (bool, error) {
+	starts, err := log.Starts(ctx, name)
 	if err != nil {
 		return false, err
 	}

@@ -62,19 +62,14 @@ func shown(pin schemas.ID, n int) []Arrived {
 // addPins adds pin:1, whose embedding was different until five seconds ago and changes again in a second, and the deleted
 // pin:deleted.
 func addPins(v *Verifier) {
-	card := func(pin schemas.PinID, version schemas.Version, deleted bool) *schemas.Card {
-		c := &schemas.Card{PinVersion: schemas.PinVersion{Pin: pin, Version: version, PinContent: schemas.PinContent{Deleted: deleted}}}
-		c.Author = "user:ada"
-		return c
-	}
-	v.AddCard(card("pin:1", 1, false), at-100*second)
-	v.AddCard(card("pin:deleted", 2, true), at-50*second)
-	v.AddCard(card("pin:deleted", 1, false), at-100*second)
+	ada := schemas.Facets{Author: "user:ada"}
+	v.AddPin(&schemas.PinAttributes{Pin: "pin:deleted", Version: 2, Deleted: true, Facets: ada}, at-50*second)
+	v.AddPin(&schemas.PinAttributes{Pin: "pin:deleted", Version: 1, Facets: ada}, at-100*second)
 	for version, of := range map[schemas.Version]struct {
 		arrived   schemas.Micros
 		embedding []float32
 	}{1: {at - 100*second, []float32{1, 0}}, 2: {at - 5*second, []float32{3, 4}}, 3: {at + second, []float32{9, 9}}} {
-		v.AddPin(&schemas.PinAttributes{Pin: "pin:1", Version: version, Embedding: of.embedding}, of.arrived)
+		v.AddPin(&schemas.PinAttributes{Pin: "pin:1", Version: version, Facets: ada, Embedding: of.embedding}, of.arrived)
 	}
 }
 
