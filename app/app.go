@@ -53,6 +53,7 @@ type App struct {
 	interests peers.Interests      // nil: this process requests no terms and interests
 	insights  peers.Insights       // nil: this process requests no insights
 	known     peers.Known          // nil: this process cannot check whether a user exists
+	users     peers.Users          // nil: this process cannot list users
 	others    others               // nil: this process does not request the state of others
 	decided   *topics.GlobalTable[schemas.InterestDecision]
 	retries   peers.Retries    // nil: this process does not request the state of retries

@@ -83,3 +83,58 @@ func TestDeleteUser_ChecksRowsOfOtherProcesses(t *testing.T) {
 		t.Errorf("repeated delete while the owner has stopped: got %d %s, want 202", status, body)
 	}
 }
+
+// checkDirectory checks the lists of users, and what one of them follows and blocks.
+func (s *started) checkDirectory() {
+	s.t.Helper()
+	story := &story{now: time.Now().Add(-time.Minute)}
+	for _, followee := range []string{"user:ann", "board:b", "interest:tea"} {
+		story.add("follows", "user:ada", "follow", followee, nil)
+	}
+	story.add("follows", "user:ann", "follow", "user:ada", nil)
+	story.add("follows", "user:adam", "follow", "user:ada", nil)
+	story.add("follows", "user:ada", "block", "user:troll", nil)
+	s.publish(story.events...)
+	s.wait()
+	if status, body := s.api().deleteUser("delete-adam", "user:adam"); status != http.StatusAccepted {
+		s.t.Errorf("delete: got %d %s", status, body)
+	}
+	s.wait()
+	for path, want := range map[string]string{
+		"/v1/users?prefix=ad":                `{"users":["user:ada"]}`,
+		"/v1/users?prefix=user:a&limit=1":    `{"users":["user:ada"]}`,
+		"/v1/users?prefix=a":                 `{"users":["user:ada","user:ann"]}`,
+		"/v1/users?prefix=zoe":               `{"users":[]}`,
+		"/v1/users/user:ada/graph?limit=2":   `{"user":"user:ada","follows":[{"id":"board:b","weight":1},{"id":"interest:tea","weight":1}],"following":3,"blocks":["user:troll"],"blocking":1,"followers":1}`,
+		"/v1/users/user:adam/graph":          `{"user":"user:adam","follows":[],"following":0,"blocks":[],"blocking":0,"followers":0}`,
+		"/v1/users/user:never/graph?limit=2": `{"user":"user:never","follows":[],"following":0,"blocks":[],"blocking":0,"followers":0}`,
+	} {
+		if got := strings.TrimSpace(s.api().get(path)); got != want {
+			s.t.Errorf("%s: got %s, want %s", path, got, want)
+		}
+	}
+}
+
+func TestDirectory_ListsUsersAndTheirGraphs(t *testing.T) {
+	t.Parallel()
+	s := start(t, testConfig(t.TempDir()))
+	s.checkDirectory()
+	if got := s.api().get("/v1/config"); !strings.Contains(got, `"score_half_life":"16h38m8s"`) {
+		t.Errorf("the configuration has no score_half_life: %s", got)
+	}
+}
+
+// Another process owns the rows.
+func TestDirectory_ReadsRowsOfOtherProcesses(t *testing.T) {
+	t.Parallel()
+	broker := startBroker(t)
+	processor := startPieces(t, roleConfig(t, broker), processing(topics.RowGroups()))
+	front := startPieces(t, roleConfig(t, broker), serving())
+	front.checkDirectory()
+	processor.stop()
+	for _, path := range []string{"/v1/users?prefix=a", "/v1/users/user:ada/graph"} {
+		if status, body := front.api().send(path, ""); status != http.StatusServiceUnavailable {
+			t.Errorf("%s without the owner: got %d %s, want 503", path, status, body)
+		}
+	}
+}

@@ -165,7 +165,7 @@ func TestSecrets_AreInNoOutput(t *testing.T) {
 	ada, operator := signed("--user", "user:ada"), signed("--service", "ops", "--scope", strings.Join(auth.Scopes(), ","))
 	base := p.url("")
 	for _, path := range []string{
-		"/readyz", "/v1/status", "/metrics", "/v1/users/user:ada/feed", "/v1/users/user:ada/feed?cursor=x", "/v1/users/user:ada/feed/why?pin=pin:1",
+		"/readyz", "/v1/status", "/v1/config", "/metrics", "/v1/users/user:ada/feed", "/v1/users/user:ada/feed?cursor=x", "/v1/users/user:ada/feed/why?pin=pin:1",
 		"/v1/users/user:ada/feed/state", "/v1/features", "/v1/dead-letters/kinds", "/v1/dictionary", "/v1/nothing", "/v1/openapi.json",
 	} {
 		for _, token := range []string{ada, operator, canary} {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/config"
 	"github.com/smartfeed/smartfeed/internal/otlp"
 	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/internal/progress"
@@ -179,7 +180,7 @@ func openGroups(names []string) opener {
 			}
 		}
 		if len(known) > 0 {
-			p.known = known
+			p.known, p.users = known, userRows{p.generations, known[topics.Fanout]}
 		}
 		return nil
 	}
@@ -286,7 +287,7 @@ func (p *App) openPeers(context.Context) error {
 		return err
 	}
 	p.onCloseDo(client.Close)
-	p.generator, p.related, p.retries, p.interests, p.insights, p.others, p.known = client, client, client, client, client, client, client
+	p.generator, p.related, p.retries, p.interests, p.insights, p.others, p.known, p.users = client, client, client, client, client, client, client, client
 	return nil
 }
 
@@ -311,6 +312,8 @@ func (p *App) openServer(context.Context) error {
 			Partitions: p.cfg.partitions(), SequenceDays: p.cfg.Insight.SequenceDays(), Timeout: p.cfg.Insight.Timeout,
 		}, p.insights, time.Now)
 		deps.Known = knownUsers{p.deleted, p.known}
+		deps.Directory = users{p.users, p.cfg.partitions()}
+		deps.Config = func() (any, error) { return p.cfg.Values(config.Options{}) }
 		deps.Dictionary = interests.Service{
 			Config: p.cfg.Interests, Partitions: p.cfg.partitions(), Rows: p.interests, Decisions: p.decided, Deleted: p.deleted,
 			Pins: p.store, Publisher: p.publisher,
@@ -353,6 +356,9 @@ func (p *App) peer() http.Handler {
 	}
 	if r, ok := p.known.(groupRows); ok {
 		local.Known = r
+	}
+	if r, ok := p.users.(userRows); ok {
+		local.Users = r
 	}
 	if local == (peers.Local{}) && p.cfg.Auth.Enabled() && p.cfg.Peers.SecretFile == "" {
 		return nil // no process can authenticate as a peer, and no request needs these routes

@@ -1,6 +1,8 @@
 package fanout
 
 import (
+	"context"
+
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -63,6 +65,16 @@ func withState(tx *rows.Tx, f func(o *ownerState) error) error {
 		return o.Delete([]byte{rowState})
 	}
 	return rows.PutValue(o.Owner, []byte{rowState}, &o.state)
+}
+
+// Followers returns the number of followers of a followee, including inactive ones.
+func Followers(ctx context.Context, r rows.Reader, followee schemas.Followee) (n int, err error) {
+	err = r.Read(ctx, string(followee), func(s rows.Snapshot) error {
+		stored, _, err := rows.Value[state](s, []byte{rowState})
+		n = stored.followers
+		return err
+	})
+	return n, err
 }
 
 // deleteIfPresent deletes a row. It writes nothing if the row does not exist.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -102,6 +103,29 @@ func HasRows(ctx context.Context, r Reader, owner string) (found bool, err error
 		})
 	})
 	return found, err
+}
+
+// Owners visits the owners in a partition whose names start with prefix, in order, until visit returns false. prefix must not
+// be empty. It returns a *NotOwnerError if this process does not own the partition.
+func (v *View) Owners(ctx context.Context, partition int32, prefix string, visit func(owner string) bool) error {
+	partitions := int32(len(v.r.slots))
+	if partition < 0 || partition >= partitions {
+		return &NotOwnerError{Group: v.r.topo.name, Owner: prefix, Partition: partition}
+	}
+	return v.Read(ctx, CommonOwner(partition, partitions), func(s Snapshot) error {
+		it, err := s.(*snapshot).rows.NewIter(&pebble.IterOptions{LowerBound: []byte(prefix), UpperBound: prefixEnd([]byte(prefix))})
+		if err != nil {
+			return fmt.Errorf("list owners: %w", err)
+		}
+		for ok := it.First(); ok; {
+			owner, _, _ := ParseKey(it.Key())
+			if !visit(string(owner)) {
+				break
+			}
+			ok = it.SeekGE(append(slices.Clone(owner), separator+1)) // after the owner's rows
+		}
+		return errors.Join(it.Error(), it.Close())
+	})
 }
 
 // Changed returns a channel that is closed when the owner's partition next applies a commit, is acquired or is lost. Call it

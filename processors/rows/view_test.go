@@ -3,6 +3,7 @@ package rows
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +91,42 @@ func TestHasRows(t *testing.T) {
 		found, err := HasRows(t.Context(), r.View(), user(1)+"0")
 		return !found && err == nil
 	})
+}
+
+func TestView_Owners(t *testing.T) {
+	t.Parallel()
+	w := newWire(t)
+	r := newRunner(t, w, t.TempDir(), w.twin())
+	owners := func(prefix string, most int) (list []string, err error) {
+		for p := range int32(len(r.slots)) {
+			err = errors.Join(err, r.View().Owners(t.Context(), p, prefix, func(owner string) bool {
+				list = append(list, owner)
+				return len(list) < most
+			}))
+		}
+		slices.Sort(list)
+		return list, err
+	}
+	var gone *NotOwnerError
+	if list, err := owners("user:", 9); len(list) > 0 || !errors.As(err, &gone) {
+		t.Errorf("partitions of another process: got %q, %v, want a NotOwnerError", list, err)
+	}
+	start(t, r)
+	for _, i := range []int{1, 12, 125, 2, 12} {
+		w.client.Produce(t.Context(), w.record(t, "t-in", user(i), 0), nil)
+	}
+	eventually.True(t, "every owner is listed once", func() bool {
+		list, err := owners("user:", 9)
+		return err == nil && slices.Equal(list, []string{"user:1", "user:12", "user:125", "user:2"})
+	})
+	if list, err := owners("user:12", 9); err != nil || !slices.Equal(list, []string{"user:12", "user:125"}) {
+		t.Errorf("got %q, %v, want the owners with the prefix", list, err)
+	}
+	for _, p := range []int32{-1, int32(len(r.slots))} { // of a process with another number of partitions
+		if err := r.View().Owners(t.Context(), p, "user:", nil); !errors.As(err, &gone) {
+			t.Errorf("partition %d: got %v, want a NotOwnerError", p, err)
+		}
+	}
 }
 
 func TestView_NotOwner(t *testing.T) {

@@ -35,6 +35,8 @@ type Deps struct {
 	Insights    Insights                  // nil: none
 	Publisher   Publisher                 // nil: none
 	Known       KnownUsers                // nil: deletes of users are rejected
+	Directory   Directory                 // nil: none
+	Config      func() (any, error)       // GET /v1/config, encoded as JSON; nil: no route
 	DeadLetters DeadLetters               // nil: none
 	Dictionary  Dictionary                // nil: none
 	Verbs       func() schemas.Verbs      // the present verbs of actions, for validation

@@ -151,6 +151,7 @@ func variants(good exchange, r route) []exchange {
 func noDependencies(_ *Config, d *Deps) {
 	d.Feed, d.Features, d.Insights = struct{ Feed }{}, struct{ Features }{}, struct{ Insights }{}
 	d.Publisher, d.DeadLetters, d.Dictionary = struct{ Publisher }{}, struct{ DeadLetters }{}, struct{ Dictionary }{}
+	d.Directory, d.Config = struct{ Directory }{}, func() (any, error) { panic("no configuration") }
 }
 
 // bodies returns the variants of a POST.
@@ -248,6 +249,11 @@ var feedRows = slices.Concat([]exchange{
 	row("GET /v1/users/user:a/feed/state", "", 200, `"deferred":[{"pin":"pin:1","reason":"deferred_earlier","since":"2026-11-20T12:00:00Z"},{"pin":"pin:2","reason":"weak"}]`),
 	row("GET /v1/users/user:a/feed/state?feed=plain", "", 200, `"sources":[],"deferred":[],"affinities":[],"degraded":[]`),
 	row("GET /v1/users/user:a/feed/state?feed=other", "", 400, "unknown feed"),
+	row("GET /v1/users?prefix=user:a&limit=2", "", 200, `{"users":["user:a","user:ab"]}`),
+	row("GET /v1/users?prefix=a", "", 200, `{"users":["user:a","user:ab","user:abc"]}`),
+	row("GET /v1/users", "", 200, `{"users":[]}`),
+	row("GET /v1/users?limit=1001", "", 400, "1 to 1000"),
+	row("GET /v1/users/user:a/graph?limit=7", "", 200, `{"user":"user:a","follows":[{"id":"interest:tea","weight":1.5}],"following":7,"blocks":[],"blocking":0,"followers":3}`),
 	row("GET /v1/users/user:a/pools?source=x", "", 200, `"time":"9999-12-31T23:59:59.999999Z"`),
 	row("GET /v1/users/user:a/pools?source=x&limit=1000", "", 200, `"total":7`),
 	row("GET /v1/users/user:a/pools?source=x&limit=1001", "", 400, "1 to 1000"),
@@ -403,6 +409,7 @@ var interestRows = []exchange{
 }
 
 var operationRows = []exchange{
+	row("GET /v1/config", "", 200, `{"pools":{"max_candidates":600}}`),
 	row("GET /v1/status", "", 200, `"version":"v1"`),
 	row("GET /v1/openapi.json", "", 200, `"openapi": "3.1.0"`),
 	row("GET /docs", "", 200, "the console"),

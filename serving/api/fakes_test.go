@@ -185,6 +185,23 @@ func (f *fakes) FeedState(_ context.Context, _ schemas.UserID, name string) (*sc
 	}, f.fail
 }
 
+// Users returns the users whose ids start with a prefix of user:abc, but none without a prefix.
+func (f *fakes) Users(_ context.Context, prefix string, limit int) ([]schemas.UserID, error) {
+	if prefix == "user:" {
+		return nil, f.fail
+	}
+	all := []schemas.UserID{"user:a", "user:ab", "user:abc"}
+	return all[:min(limit, len(all))], f.fail
+}
+
+func (f *fakes) Graph(_ context.Context, user schemas.UserID, limit int) (*schemas.UserGraph, error) {
+	return &schemas.UserGraph{User: user, Follows: []schemas.Followed{{ID: "interest:tea", Weight: 1.5}}, Following: limit, Followers: 3}, f.fail
+}
+
+func (f *fakes) config() (any, error) {
+	return map[string]any{"pools": map[string]any{"max_candidates": 600}}, f.fail
+}
+
 // deadLetters implements DeadLetters.
 type deadLetters struct{ fail error }
 
@@ -425,7 +442,7 @@ func (f *fakes) deps() Deps {
 		registry.MustRegister(brokenMetric{f.fail})
 	}
 	return Deps{
-		Feed: f, Features: f, Insights: f, Publisher: f, Known: f, DeadLetters: deadLetters{f.fail}, Dictionary: terms{f.fail}, Verbs: schemas.DefaultVerbs, Status: f.status, Ready: f.ready,
+		Feed: f, Directory: f, Config: f.config, Features: f, Insights: f, Publisher: f, Known: f, DeadLetters: deadLetters{f.fail}, Dictionary: terms{f.fail}, Verbs: schemas.DefaultVerbs, Status: f.status, Ready: f.ready,
 		Metrics: registry, Gatherer: registry, Now: func() time.Time { return now },
 		Console: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -87,6 +87,12 @@ func (s *Server) routes() (all []route) {
 			route{method: get, path: "/v1/users/{user}/pools", access: private, query: s.pool, data: "the pools"},
 		)
 	}
+	if s.deps.Directory != nil {
+		add(
+			route{method: get, path: "/v1/users", access: access{scope: auth.Feed}, query: s.users, list: "users", data: "the users"},
+			route{method: get, path: "/v1/users/{user}/graph", access: private, query: s.graph, data: "the edges"},
+		)
+	}
 	if s.deps.Features != nil {
 		add(
 			route{method: get, path: "/v1/features", access: features, query: s.definitions, cached: true},
@@ -123,6 +129,9 @@ func (s *Server) routes() (all []route) {
 			route{method: get, path: "/v1/dictionary", access: operate, query: s.dictionary, list: "terms", data: "the dictionary"},
 			route{method: post, path: "/v1/dictionary/decisions", access: operate, handle: postJSON(s, s.decide)},
 		)
+	}
+	if s.deps.Config != nil {
+		add(route{method: get, path: "/v1/config", access: operate, query: s.config})
 	}
 	add(
 		route{method: get, path: "/v1/status", access: operate, query: s.status},

@@ -50,6 +50,15 @@ type Known interface {
 	Known(ctx context.Context, group string, user schemas.UserID) (bool, error)
 }
 
+// Users lists users and reads their graphs, for the partitions in this process.
+type Users interface {
+	// Users returns the first users of a partition of the group pools whose ids start with prefix, at most most.
+	Users(ctx context.Context, partition int32, prefix string, most int) ([]schemas.UserID, error)
+	// Graph returns the part of a user's graph that a group has: pools what the user follows and blocks, at most most of each,
+	// and fanout the number of followers.
+	Graph(ctx context.Context, group string, user schemas.UserID, most int) (*schemas.UserGraph, error)
+}
+
 // Process reports the status of this process only, as JSON that this package does not interpret.
 type Process interface {
 	Process(ctx context.Context) (json.RawMessage, error)
@@ -74,6 +83,8 @@ const (
 	callEngagement call[engagementRequest, []schemas.SourceEngagement] = "engagement"
 	callInsight    call[schemas.InsightRequest, *schemas.InsightPart]  = "insight"
 	callKnown      call[userRequest, bool]                             = "known"
+	callUsers      call[usersRequest, []schemas.UserID]                = "users"
+	callGraph      call[userRequest, *schemas.UserGraph]               = "graph"
 	callProcess    call[struct{}, json.RawMessage]                     = "process"
 )
 
@@ -86,8 +97,13 @@ type (
 	}
 	userRequest struct {
 		User  schemas.UserID `json:"user"`
-		Group string         `json:"group,omitempty"` // of callKnown
-		Most  int            `json:"most,omitempty"`  // of callInterests
+		Group string         `json:"group,omitempty"` // of callKnown and callGraph
+		Most  int            `json:"most,omitempty"`  // of callInterests and callGraph
+	}
+	usersRequest struct {
+		Partition int32  `json:"partition"`
+		Prefix    string `json:"prefix"`
+		Most      int    `json:"most"`
 	}
 	poolRequest struct {
 		User   schemas.UserID `json:"user"`
@@ -127,6 +143,7 @@ type Local struct {
 	Interests Interests
 	Insights  Insights
 	Known     Known
+	Users     Users
 	Process   Process
 }
 
@@ -157,6 +174,9 @@ func Handler(local Local) http.Handler {
 	}
 	if k := local.Known; k != nil {
 		callKnown.handle(mux, func(ctx context.Context, q userRequest) (bool, error) { return k.Known(ctx, q.Group, q.User) })
+	}
+	if u := local.Users; u != nil {
+		handleUsers(mux, u)
 	}
 	if p := local.Process; p != nil {
 		callProcess.handle(mux, func(ctx context.Context, _ struct{}) (json.RawMessage, error) { return p.Process(ctx) })
@@ -195,6 +215,15 @@ func handleInterests(mux *http.ServeMux, i Interests) {
 	})
 	callEngagement.handle(mux, func(ctx context.Context, q engagementRequest) ([]schemas.SourceEngagement, error) {
 		return i.Engagement(ctx, q.Interest, q.Days)
+	})
+}
+
+func handleUsers(mux *http.ServeMux, u Users) {
+	callUsers.handle(mux, func(ctx context.Context, q usersRequest) ([]schemas.UserID, error) {
+		return u.Users(ctx, q.Partition, q.Prefix, q.Most)
+	})
+	callGraph.handle(mux, func(ctx context.Context, q userRequest) (*schemas.UserGraph, error) {
+		return u.Graph(ctx, q.Group, q.User, q.Most)
 	})
 }
 
@@ -262,4 +291,14 @@ func (c *Client) Insight(ctx context.Context, r schemas.InsightRequest) (*schema
 // Known reports whether the group has any row of a user, from the owner of the partition. Its errors are those of Chunk.
 func (c *Client) Known(ctx context.Context, group string, user schemas.UserID) (bool, error) {
 	return callKnown.send(ctx, c, c.rowsOf(group, string(user)), userRequest{User: user, Group: group})
+}
+
+// Users returns the first users of a partition whose ids start with prefix, from its owner.
+func (c *Client) Users(ctx context.Context, partition int32, prefix string, most int) ([]schemas.UserID, error) {
+	return callUsers.send(ctx, c, rowsIn(topics.Pools, partition), usersRequest{partition, prefix, most})
+}
+
+// Graph returns the part of a user's graph that the group has, from the owner of the partition.
+func (c *Client) Graph(ctx context.Context, group string, user schemas.UserID, most int) (*schemas.UserGraph, error) {
+	return callGraph.send(ctx, c, c.rowsOf(group, string(user)), userRequest{User: user, Group: group, Most: most})
 }

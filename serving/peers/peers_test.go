@@ -3,6 +3,7 @@ package peers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -98,6 +99,17 @@ func (fakeRows) Neighbors(_ context.Context, of schemas.ID, most int) ([]schemas
 
 func (fakeRows) Known(_ context.Context, group string, of schemas.UserID) (bool, error) {
 	return group == topics.Actors && of == user, nil
+}
+
+func (fakeRows) Users(_ context.Context, partition int32, prefix string, most int) ([]schemas.UserID, error) {
+	return []schemas.UserID{schemas.UserID(prefix), schemas.UserID(fmt.Sprint(partition, most))}, nil
+}
+
+func (fakeRows) Graph(_ context.Context, group string, user schemas.UserID, most int) (*schemas.UserGraph, error) {
+	if group == topics.Fanout {
+		return &schemas.UserGraph{Followers: 5}, nil
+	}
+	return &schemas.UserGraph{User: user, Follows: []schemas.Followed{{ID: "board:b", Weight: 1.5}}, Following: most, Blocks: []schemas.ID{"user:x"}}, nil
 }
 
 func (fakeRows) RetryKinds(_ context.Context, topic string) ([]schemas.RetryKind, error) {
@@ -201,13 +213,14 @@ type callee interface {
 	Interests
 	Insights
 	Known
+	Users
 }
 
 func TestCalls_ReachTheOwnersOfTheGroup(t *testing.T) {
 	g := &fakeGenerator{name: "a", settled: make(chan settlement, 1)}
 	owners := map[string]Directory{}
 	for group, local := range map[string]Local{
-		topics.Pools: {Generator: g}, topics.Related: {Neighbors: g}, topics.Retries: {Retries: g}, topics.Interests: {Interests: g}, topics.Insights: {Insights: g}, topics.Actors: {Known: g},
+		topics.Pools: {Generator: g, Users: g}, topics.Fanout: {Users: g}, topics.Related: {Neighbors: g}, topics.Retries: {Retries: g}, topics.Interests: {Interests: g}, topics.Insights: {Insights: g}, topics.Actors: {Known: g},
 	} {
 		owners[group] = &directory{owner: serve(t, Handler(local))}
 	}
@@ -234,8 +247,11 @@ func TestCalls_ReachTheOwnersOfTheGroup(t *testing.T) {
 				Steps: []schemas.Verb{"save"}, Days: 4,
 			}})
 		},
-		"known":   func(ctx context.Context, to callee) (any, error) { return to.Known(ctx, topics.Actors, user) },
-		"unknown": func(ctx context.Context, to callee) (any, error) { return to.Known(ctx, topics.Actors, "user:never") },
+		"known":     func(ctx context.Context, to callee) (any, error) { return to.Known(ctx, topics.Actors, user) },
+		"unknown":   func(ctx context.Context, to callee) (any, error) { return to.Known(ctx, topics.Actors, "user:never") },
+		"users":     func(ctx context.Context, to callee) (any, error) { return to.Users(ctx, 0, "user:a", 5) },
+		"graph":     func(ctx context.Context, to callee) (any, error) { return to.Graph(ctx, topics.Pools, user, 5) },
+		"followers": func(ctx context.Context, to callee) (any, error) { return to.Graph(ctx, topics.Fanout, user, 5) },
 		"why": func(ctx context.Context, to callee) (any, error) {
 			return to.Why(ctx, schemas.WhyRequest{User: user, Pin: "pin:1", Limit: 5, Card: &schemas.Card{Title: "Tea"}})
 		},
