@@ -290,6 +290,11 @@ func (v *visitor) retriesDeadLetter() {
 	v.view("pipeline")
 	names := append(topics.RowGroups(), topics.Materialize, topics.Features, topics.Insights, topics.FeatureFiles, topics.Producers, topics.Serving)
 	v.Wait("every group is in the diagram", fmt.Sprintf("%s.every((n) => [...document.querySelectorAll('.node-name')].some((e) => e.textContent === n))", quotedList(names)))
+	v.Wait("no box is in the color of errors", "document.querySelectorAll('.node.unhealthy').length === 0")
+	v.Wait("no boxes overlap", `(() => {
+		const at = [...document.querySelectorAll('.node rect')].map((e) => e.getBoundingClientRect());
+		return at.every((a, i) => at.slice(i + 1).every((b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top));
+	})()`)
 	v.Wait("no dead letters", "document.querySelector('#dead-letters-status').textContent.includes('None')")
 	client, err := kgo.NewClient(kgo.SeedBrokers(v.s.Brokers()...))
 	if err != nil {

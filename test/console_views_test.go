@@ -278,6 +278,7 @@ func TestBrowser_Console(t *testing.T) {
 		{"shows retries of dead letters", showsRetries},
 		{"sets retry rates", setsRetryRates},
 		{"shows lag, rates and restarts", showsLagRatesAndRestarts},
+		{"marks only errors as errors", marksOnlyErrors},
 		{"shows every process", showsEveryProcess},
 		{"works with only a keyboard", worksWithKeyboard},
 		{"keeps the selection", keepsSelection},
@@ -660,7 +661,63 @@ func showsLagRatesAndRestarts(t *testing.T, b *Browser) {
 	part = s["components"].([]any)[0].(map[string]any)
 	part["condition"], part["since"] = "running", time.Now().Add(time.Hour) // so that its age does not change while the test runs
 	d.answers("GET /status", 200, s)
-	p.Wait("the recent restart is marked", node+".classList.contains('unhealthy') && "+node+".querySelector('.node-health').textContent === 'restarted · 2 restarts'")
+	p.Wait("the recent restart is no error", "!"+node+".classList.contains('unhealthy') && "+node+".querySelector('.node-health').textContent === 'restarted · 2 restarts'")
+}
+
+// Boxes are in the color of errors only for components that failed, partitions without an owner, and dead letters.
+func marksOnlyErrors(t *testing.T, b *Browser) {
+	d := newDesk()
+	component := map[string]any{"name": "pools", "condition": "idle", "since": "2026-11-20T10:00:00Z", "restarts": 0}
+	group := map[string]any{"group": "pools", "joined": false, "restarts": 0, "partitions": nil, "counters": map[string]any{"dead_letters": 7}, "records_per_second": 0}
+	show := func() {
+		s := status()
+		s["components"], s["groups"] = []any{component}, []any{group, map[string]any{
+			"group": "objects", "joined": true, "restarts": 0, "partitions": []any{partitionOf(0), partitionOf(1)}, "counters": map[string]any{"dead_letters": 0}, "records_per_second": 0,
+		}}
+		d.answers("GET /status", 200, s)
+	}
+	d.answers("GET /dead-letters/kinds", 200, map[string]any{"kinds": []any{}})
+	show()
+	p := d.open(t, b, wide, "/#pipeline")
+	node := func(name string) string {
+		return "[...document.querySelectorAll('.node')].find((n) => n.querySelector('.node-name').textContent === '" + name + "')"
+	}
+	says := func(what, part, text string, isError bool) {
+		t.Helper()
+		p.Wait(what, fmt.Sprintf("(%[1]s.querySelector('.node-%[2]s')?.textContent || '') === '%[3]s' && %[1]s.classList.contains('unhealthy') === %[4]t", node("pools"), part, text, isError))
+	}
+	says("a starting group is no error", "health", "starting", false)
+	p.Wait("no box is in the color of errors", "document.querySelectorAll('.node.unhealthy').length === 0")
+	component["condition"] = "running"
+	show()
+	says("a group that joins is no error", "health", "", false)
+	group["joined"], group["partitions"] = true, []any{partitionOf(1)}
+	show()
+	says("a partition without an owner is an error", "health", "1 unowned", true)
+	group["partitions"] = []any{partitionOf(0), partitionOf(1)}
+	show()
+	says("all partitions have owners", "health", "", false)
+	component["condition"] = "failed"
+	show()
+	says("a failed component is an error", "health", "failed", true)
+	component["condition"] = "running"
+	show()
+	says("the component runs again", "health", "", false)
+	kind := retryKind("actions/pools/verb", 10, "")
+	kind["group"] = "pools"
+	d.answers("GET /dead-letters/kinds", 200, map[string]any{"kinds": []any{kind}})
+	says("waiting and parked dead letters are errors", "dead", "5 dead letters", true)
+	color := func(of string) string { return "getComputedStyle(" + of + ").stroke" }
+	if Eval[bool](p, color(node("pools")+".querySelector('rect')")+" === "+color("document.querySelector('.flow.late')")) {
+		t.Error("errors and lag have the same color")
+	}
+	p.CheckAccessible("a pipeline with dead letters")
+	p.Shot("pipeline-errors-wide")
+}
+
+// partitionOf returns a running partition.
+func partitionOf(n int) map[string]any {
+	return map[string]any{"partition": n, "stage": "running", "table_offset": 1}
 }
 
 // The page shows all processes: their parts, the merged groups, and processes that did not respond.

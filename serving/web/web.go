@@ -8,6 +8,7 @@
 //	js/api.js        requests, event streams, tokens
 //	js/docs.js       the documentation of the API, rendered from /v1/openapi.json
 //	js/dom.js        DOM helpers; data from the API is inserted as text, never as markup
+//	vendor/dagre.js  dist/dagre.esm.js of the npm package @dagrejs/dagre 3.1.3, unchanged; dagre.txt is its license (MIT)
 //
 // The page names missing parts and errors at the place of the data. It never shows unknown data as empty.
 //
@@ -42,6 +43,7 @@ var types = map[string]string{
 	".css":  "text/css; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
 	".svg":  "image/svg+xml",
+	".txt":  "text/plain; charset=utf-8",
 }
 
 // file is a static file with its entity tag.

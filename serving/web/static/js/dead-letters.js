@@ -14,6 +14,9 @@ let refreshing = false; // one at a time, so that a slow server does not get mor
 let seen = -1; // number of offsets of dead letters at the last read; -1: read them again
 let deadLetters = []; // newest last
 
+// unsettled is the number of records by group that wait for a retry or are parked.
+export const unsettled = new Map();
+
 // refresh requests the state of the retries, unless it did so recently. records is the number of offsets of dead letters, -1 if
 // unknown. The dead letters themselves are read when there are more of them.
 export async function refresh(records) {
@@ -36,6 +39,8 @@ async function again() {
 async function refreshKinds() {
   try {
     const { kinds } = await call('/v1/dead-letters/kinds');
+    unsettled.clear();
+    for (const k of kinds) unsettled.set(k.group, (unsettled.get(k.group) || 0) + k.states.waiting + k.states.parked);
     setText($('kinds-status'), kinds.length ? '' : 'None.');
     $('kinds-table').hidden = kinds.length === 0;
     updateList($('kinds'), kinds, (k) => k.kind, makeKind, showKind);

@@ -8,12 +8,14 @@ import * as deadLetters from './dead-letters.js';
 let before = null; // flows of the previous status, with its time: rates are differences
 let rates = new Map(); // topic → records a second, smoothed
 let status = null;
+let partitionCount = 0; // of the groups: the highest known number
 
 // refresh shows a status.
 export function refresh(now) {
   status = now;
   setText($('topics-unknown'), now.flows ? '' : 'The brokers did not answer: rates and lags of the topics are unknown.');
   if (now.flows) measure(now.flows);
+  partitionCount = Math.max(partitionCount, ...now.groups.flatMap((g) => (g.partitions || []).map((p) => p.partition + 1)));
   const missing = [...now.missing, ...(now.unavailable || []).map((u) => `Missing: ${u.source}: ${u.reason}`)];
   renderIfChanged($('missing'), missing, (list) => list.map((m) => h('p', { class: 'notice' }, m)));
   picture();
@@ -49,12 +51,20 @@ function measure(flows) {
 function picture() {
   const width = Math.floor($('picture').clientWidth - 2 * parseFloat(getComputedStyle($('picture')).paddingLeft));
   if (width <= 0) return; // the view is hidden
-  const nodes = nodesOf(status, rates);
+  const nodes = nodesOf(status, facts(status));
   renderIfChanged($('picture'), { width, nodes }, () => draw(width, nodes));
 }
 
+const facts = (s) => ({ rates, deadLetters: deadLetters.unsettled, unowned: new Map(s.groups.map((g) => [g.group, unowned(g)])) });
+
+// unowned returns the number of partitions of a group that no process has. While a process joins the group, none is missing.
+function unowned(g) {
+  const owned = new Set((g.partitions || []).filter((p) => p.stage !== 'standby').map((p) => p.partition));
+  return g.joined && owned.size ? partitionCount - owned.size : 0;
+}
+
 function groupRows(s) {
-  return nodesOf(s, rates).filter((n) => n.lag !== null || n.group).map((n) => {
+  return nodesOf(s, facts(s)).filter((n) => n.lag !== null || n.group).map((n) => {
     const g = n.group, components = componentsOf(n.name, s);
     return [n.name, g ? short(g.records_per_second) : short(Math.round(10 * n.in) / 10), n.lag === null ? 'unknown' : whole(n.lag),
       g && g.partitions ? partitions(g.partitions) : '–', components.length ? whole(n.restarts) : 'unknown', g ? whole(g.counters.dead_letters) : '–', conditions(components)];
