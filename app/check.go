@@ -75,7 +75,7 @@ func (c *Config) checkFiles(role Role) error {
 	add(role != Dev, "registry_client", checkClient(c.RegistryClient))
 	add(serves, "features_file", func() error { _, err := feature.Load(c.FeaturesFile); return err })
 	add(serves, "feed.cursor_key_file", c.checkCursorKey)
-	add(serves && c.actionsInPinot(), "pinot.client", checkClient(c.Pinot.Client))
+	add(serves && c.usesPinot(), "pinot.client", checkClient(c.Pinot.Client))
 	add(stores && len(primary.Hosts) > 0, "feed_store.cassandra.primary", checkCluster(primary))
 	add(stores && len(standby.Hosts) > 0, "feed_store.cassandra.standby", checkCluster(standby))
 	add(c.API.TLS.CertFile != "", "api.tls", func() error { _, err := tls.LoadX509KeyPair(c.API.TLS.CertFile, c.API.TLS.KeyFile); return err })

@@ -247,8 +247,8 @@ func (c *Config) broker() embedded.Config {
 	}
 }
 
-// actionsInPinot reports whether features of users are read from Pinot. The embedded store then has no actions.
-func (c *Config) actionsInPinot() bool { return len(c.Pinot.Brokers) > 0 }
+// usesPinot reports whether features are read from Pinot instead of the embedded store.
+func (c *Config) usesPinot() bool { return len(c.Pinot.Brokers) > 0 }
 
 // partitions returns the number of partitions of the groups' topics, by default that of the embedded broker.
 func (c *Config) partitions() int32 {
@@ -260,11 +260,10 @@ func (c *Config) partitions() int32 {
 
 // externalConsumers returns the external consumers, which read topics without a consumer group.
 func (c *Config) externalConsumers() ([]topics.ExternalConsumer, error) {
-	if !c.actionsInPinot() {
+	if !c.usesPinot() {
 		return nil, nil
 	}
-	o, err := pinot.NewExternalConsumer(c.Pinot)
-	return []topics.ExternalConsumer{o}, err
+	return pinot.NewExternalConsumers(c.Pinot)
 }
 
 // kafka returns the client configuration for the brokers.

@@ -74,7 +74,7 @@ func (c *Config) DoctorChecks(environ []string, source string) ([]doctor.Check, 
 	checks = append(checks, doctor.Kafka{Kafka: setup.Kafka, Readers: setup.Readers(), Embedded: embedded, Member: host, Now: time.Now}.Checks()...)
 	checks = append(checks, doctor.Registry(registry, embedded))
 	checks = append(checks, feedStoreChecks(*c, setup.Kafka)...)
-	if !c.actionsInPinot() {
+	if !c.usesPinot() {
 		return checks, nil
 	}
 	check, err := pinotCheck(*c, setup.Kafka)
@@ -170,7 +170,7 @@ func awaitBoth(ctx context.Context, stores ...*cassandra.Store) error {
 
 func pinotCheck(cfg Config, kafka topics.Kafka) (doctor.Check, error) {
 	setup := cfg.pinotSetup()
-	consumer, err := pinot.NewExternalConsumer(cfg.Pinot)
+	consumers, err := pinot.NewExternalConsumers(cfg.Pinot)
 	if err != nil {
 		return doctor.Check{}, err
 	}
@@ -190,7 +190,7 @@ func pinotCheck(cfg Config, kafka topics.Kafka) (doctor.Check, error) {
 				return time.Time{}, err
 			}
 			defer l.Close()
-			return l.OldestUnprocessed(ctx, consumer)
+			return l.OldestUnprocessed(ctx, consumers...)
 		},
 	}.Check(), nil
 }

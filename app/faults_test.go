@@ -160,13 +160,13 @@ func TestReadyz_NamesUnavailableParts(t *testing.T) {
 			pieces: processing(topics.RowGroups()), change: func(*Config) {},
 			components: append(topics.RowGroups(), topics.UsersDeleted, topics.InterestDecisions, topics.RecentsPulled, topics.HotPins, topics.Generations),
 		},
-		"serve": {
+		"serve with Pinot": {
 			pieces: serving(), change: func(c *Config) { c.Pinot.Brokers, c.Pinot.Controller = unreachable, unreachable[0] }, // features are missing, but the process is ready
-			components: []string{topics.UsersDeleted, topics.InterestDecisions, topics.Generations, topics.Features, topics.FeatureFiles, "feature-definitions", "feature-lateness", "materialize"},
+			components: []string{topics.UsersDeleted, topics.InterestDecisions, topics.Generations, topics.FeatureFiles, "feature-definitions", "feature-lateness", "materialize"},
 		},
 		"serve without a feed store": {
 			pieces: serving(), change: func(c *Config) { c.FeedStore.Cassandra.Primary.Hosts = unreachable },
-			components: []string{"feed-store-primary"}, missing: "feed-store",
+			components: []string{"feed-store-primary", topics.Features}, missing: "feed-store",
 		},
 		"serve without the key set": {
 			pieces: serving(), change: func(c *Config) { c.Auth.JWKS, c.Auth.Audience = "http://"+unreachable[0]+"/keys", "smartfeed" },

@@ -37,9 +37,15 @@ func (s *started) publish(events ...map[string]any) {
 	s.wait()
 }
 
-// wait waits until all published events have been processed.
+// wait waits until all published events have been processed, but not by a fake Pinot.
 func (s *started) wait() {
 	s.t.Helper()
+	if s.cfg.usesPinot() {
+		ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+		defer cancel()
+		must.OK(s.t, topics.Wait(ctx, s.kafka, schemas.MicrosOf(time.Now()), nil, s.readers()...))
+		return
+	}
 	if out, err := s.run("wait", "--timeout", processingTimeout); err != nil {
 		s.t.Fatalf("wait: %v %s", err, out)
 	}
@@ -138,11 +144,29 @@ func TestFeatureLog_RecordsAndVerifiesResponses(t *testing.T) {
 	}
 }
 
-// With actions in Pinot, features of users come from Pinot. The embedded store has only the data of pins.
-func TestPinot_ReplacesEmbeddedActions(t *testing.T) {
+// sevenActions returns rows of a broker's answer to the count of all actions of user:0.
+func sevenActions() string {
+	rows := make([]string, 7)
+	for i := range rows {
+		rows[i] = fmt.Sprintf(`["%d","user:0",%d]`, i, time.Now().Add(-time.Minute).UnixMilli())
+	}
+	return "[" + strings.Join(rows, ",") + "]"
+}
+
+// With Pinot, all features come from Pinot, and serve keeps no feature store.
+func TestPinot_ReplacesEmbeddedStore(t *testing.T) {
 	t.Parallel()
-	pinot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"resultTable":{"rows":[[7]]},"numServersQueried":1,"numServersResponded":1}`)
+	pinot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var query struct{ SQL string }
+		_ = json.NewDecoder(r.Body).Decode(&query)
+		rows := sevenActions()
+		switch {
+		case strings.Contains(query.SQL, "FROM pin_counts"):
+			rows = fmt.Sprintf(`[["pin:0","{\"save\":9}",%d]]`, time.Now().Truncate(5*time.Minute).UnixMilli())
+		case strings.Contains(query.SQL, "FROM pins"):
+			rows = `[["pin:0","user:ada","",[""],"","{\"price\":\"5\"}"]]`
+		}
+		_, _ = io.WriteString(w, `{"resultTable":{"rows":`+rows+`},"numServersQueried":1,"numServersResponded":1}`)
 	}))
 	defer pinot.Close()
 	cfg := testConfig(t.TempDir())
@@ -154,22 +178,20 @@ features:
 - {name: pin_all, entity: pin, aggregate: count}
 `)
 	s := start(t, cfg)
-	s.publish(liking(time.Now())...)
 	got := s.api().ask(feature.Request{Features: []string{"all", "pin_all"}, Users: []schemas.UserID{"user:0"}, Pins: []schemas.PinID{"pin:0"}})
-	want := map[string]map[string]any{"user:0": {"all": 7.0}, "pin:0": {"pin_all": 3.0}}
+	want := map[string]map[string]any{"user:0": {"all": 7.0}, "pin:0": {"pin_all": 9.0}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	s.stop()
-	defs, err := feature.Load(cfg.FeaturesFile)
-	must.OK(t, err)
-	store, err := feature.OpenEmbedded(filepath.Join(cfg.Dir, "features"), cfg.Feature, slog.New(slog.DiscardHandler), time.Now)
-	must.OK(t, err)
-	defer store.Close()
-	now := schemas.MicrosOf(time.Now())
-	results, _, err := store.Actions(t.Context(), "user:0", feature.Span{AsOf: now, Now: now}, defs[:1])
-	if err != nil || results[0].Value != feature.Number(0) {
-		t.Errorf("the embedded store has %v actions, %v, want none", results, err)
+	attributes, err := s.features.Attributes(t.Context(), feature.AttributesRequest{Pins: []schemas.PinID{"pin:0"}})
+	if err != nil || attributes.Pins["pin:0"].Attributes["price"] != "5" || attributes.Pins["pin:0"].Author != "user:ada" {
+		t.Errorf("attributes: %+v, %v", attributes, err)
+	}
+	if _, err := os.Stat(filepath.Join(cfg.Dir, "features")); !os.IsNotExist(err) {
+		t.Errorf("there is a feature store: %v", err)
+	}
+	if slices.ContainsFunc(s.readers(), func(r topics.Reader) bool { return r.Group == topics.Features }) {
+		t.Error("the sink of features is a reader")
 	}
 }
 
@@ -177,7 +199,7 @@ features:
 func fakePinot(t *testing.T, does *atomic.Value) string {
 	t.Helper()
 	answer := func(w http.ResponseWriter, responded int) {
-		fmt.Fprintf(w, `{"resultTable":{"rows":[[7]]},"numServersQueried":2,"numServersResponded":%d}`, responded)
+		fmt.Fprintf(w, `{"resultTable":{"rows":%s},"numServersQueried":2,"numServersResponded":%d}`, sevenActions(), responded)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not detect that the caller has disconnected
@@ -300,8 +322,8 @@ func (s *started) verify() []featurelog.Drift {
 	return drifts
 }
 
-// ingestingPinot is a fake Pinot whose servers have ingested all actions, or none. Their offsets stay before the
-// transaction marker after the last action, because Pinot does not count markers.
+// ingestingPinot is a fake Pinot whose servers have ingested all records, or none. Their offsets stay before the
+// transaction marker after the last record, because Pinot does not count markers.
 type ingestingPinot struct {
 	url  string
 	done atomic.Bool
@@ -312,16 +334,21 @@ func newIngestingPinot(t *testing.T) *ingestingPinot {
 	t.Helper()
 	c := new(ingestingPinot)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/tables/actions_enriched/consumingSegmentsInfo" {
-			_, _ = io.WriteString(w, `{"resultTable":{"rows":[[7]]},"numServersQueried":1,"numServersResponded":1,"minConsumingFreshnessTimeMs":1000}`)
+		table, isTable := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, "/tables/"), "/consumingSegmentsInfo")
+		if !isTable {
+			_, _ = io.WriteString(w, `{"resultTable":{"rows":`+sevenActions()+`},"numServersQueried":1,"numServersResponded":1,"minConsumingFreshnessTimeMs":1000}`)
 			return
+		}
+		topic := map[string]string{"actions_enriched": topics.ActionsEnriched, "pins": topics.PinAttributes}[table]
+		if topic == "" {
+			topic = topics.ItemFeatures
 		}
 		log := c.log.Load()
 		if log == nil {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		ends, err := log.Ends(r.Context(), topics.ActionsEnriched)
+		ends, err := log.Ends(r.Context(), topic)
 		if r.Context().Err() != nil { // the caller has disconnected
 			return
 		}
@@ -329,13 +356,13 @@ func newIngestingPinot(t *testing.T) *ingestingPinot {
 			t.Error(err)
 		}
 		segments := map[string]any{}
-		for p, end := range ends[topics.ActionsEnriched] {
+		for p, end := range ends[topic] {
 			at := int64(0)
 			if c.done.Load() {
 				at = max(0, end-1)
 			}
 			offsets := map[string]string{fmt.Sprint(p): fmt.Sprint(at)}
-			segments[fmt.Sprintf("actions_enriched__%d__0__x", p)] = []any{map[string]any{"partitionToOffsetMap": offsets}}
+			segments[fmt.Sprintf("%s__%d__0__x", table, p)] = []any{map[string]any{"partitionToOffsetMap": offsets}}
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"_segmentToConsumingInfoMap": segments})
 	}))

@@ -10,7 +10,7 @@ import (
 
 // Remains returns the data of a user erased at now that rows and stores still hold, although no response includes it.
 func (c *Config) Remains(now time.Time) []ops.Remain {
-	return []ops.Remain{
+	all := []ops.Remain{
 		c.remainingActions(now),
 		{Where: "features of pins", What: "anonymous shares in counts, sketches and means"},
 		{Where: "files of the feature log", What: "served features, and every model trained on them", Note: "until you delete the files of every serve process"},
@@ -31,13 +31,17 @@ func (c *Config) Remains(now time.Time) []ops.Remain {
 			Note: "until the pool is trimmed; forever if it receives no more candidates",
 		},
 	}
+	if c.usesPinot() {
+		all = append(all, ops.Remain{Where: "Pinot's table pins", What: "earlier versions of the user's pins, which no query returns", Note: "until you recreate the table"})
+	}
+	return all
 }
 
 // remainingActions returns how long the feature store holds actions that arrived by now.
 func (c *Config) remainingActions(now time.Time) ops.Remain {
 	r := ops.Remain{Where: "the embedded feature store", What: "the user's actions, which no response uses"}
 	until := c.Feature.KeptUntil(now)
-	if c.actionsInPinot() {
+	if c.usesPinot() {
 		until, r.Where = pinot.KeptUntil(now), "Pinot"
 		r.What += fmt.Sprintf("; if its controller has the defaults: retention checks every %.0f hours, deleted segments kept for %.0f days",
 			pinot.RetentionEvery.Hours(), pinot.DeletedKept.Hours()/24)

@@ -65,7 +65,8 @@ func (p *App) flows(ctx context.Context) []topics.Flow {
 
 // readers returns all consumers that commit offsets. If this process reads the pools, it includes their generations.
 func (p *App) readers() []topics.Reader {
-	all := topics.Setup{Kafka: p.kafka, FeedStores: p.cfg.FeedStore.others()}.Readers()
+	setup, _ := p.Setup() // its files were readable at the start
+	all := setup.Readers()
 	if p.watch == nil {
 		return all
 	}

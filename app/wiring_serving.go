@@ -21,31 +21,19 @@ func (p *App) openFeatures(context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, err := feature.OpenEmbedded(p.cfg.below("features"), p.cfg.Feature, p.log, time.Now)
-	if err != nil {
-		return err
-	}
-	p.onClose(store.Close)
-	deps := feature.Deps{Store: store, Deleted: p.deleted, Definitions: definitions, Metrics: metrics, Log: p.log, Now: time.Now}
-	sink, err := feature.NewSink(p.cfg.Feature, feature.SinkDeps{
-		Kafka: p.kafka, Streams: p.streams, Instance: p.instance(), Store: store, DeadLetters: p.publisher, Metrics: metrics, Now: time.Now,
-		ActionsElsewhere: p.cfg.actionsInPinot(),
-	})
-	if err != nil {
-		return err
-	}
-	p.component(topics.Features, sink.Run)
 	recorder, err := p.openFeatureLog()
 	if err != nil {
 		return err
 	}
-	deps.Fresh, deps.Record = sink.Fresh, recorder.Record
-	kind := "embedded"
-	if p.cfg.actionsInPinot() {
-		kind = pinot.Name
-		if err := p.openPinot(&deps, store); err != nil {
-			return err
-		}
+	deps := feature.Deps{
+		Deleted: p.deleted, Definitions: definitions, Record: recorder.Record, Metrics: metrics, Log: p.log, Now: time.Now,
+	}
+	kind, open := "embedded", p.openEmbeddedFeatures
+	if p.cfg.usesPinot() {
+		kind, open = pinot.Name, p.openPinot
+	}
+	if err := open(&deps); err != nil {
+		return err
 	}
 	p.storeOf("features", kind, nil)
 	if p.features, err = feature.NewService(p.cfg.Feature, deps); err != nil {
@@ -56,21 +44,39 @@ func (p *App) openFeatures(context.Context) error {
 	return nil
 }
 
-// openPinot makes the feature service read actions from Pinot, and the data of pins from store.
-func (p *App) openPinot(deps *feature.Deps, store feature.Store) error {
+// openEmbeddedFeatures makes the feature service read from the embedded store, and opens the sink that fills it.
+func (p *App) openEmbeddedFeatures(deps *feature.Deps) error {
+	store, err := feature.OpenEmbedded(p.cfg.below("features"), p.cfg.Feature, p.log, time.Now)
+	if err != nil {
+		return err
+	}
+	p.onClose(store.Close)
+	sink, err := feature.NewSink(p.cfg.Feature, feature.SinkDeps{
+		Kafka: p.kafka, Streams: p.streams, Instance: p.instance(), Store: store, DeadLetters: p.publisher, Metrics: deps.Metrics, Now: time.Now,
+	})
+	if err != nil {
+		return err
+	}
+	p.component(topics.Features, sink.Run)
+	deps.Store, deps.Fresh = store, sink.Fresh
+	return nil
+}
+
+// openPinot makes the feature service read from Pinot, which reads the topics itself.
+func (p *App) openPinot(deps *feature.Deps) error {
 	client, err := pinot.NewClient(p.cfg.Pinot)
 	if err != nil {
 		return err
 	}
 	p.onCloseDo(client.Close)
-	deps.Store, deps.Fresh = pinot.NewStore(p.cfg.Feature, client, store), nil
-	consumer, err := pinot.NewExternalConsumer(p.cfg.Pinot)
+	deps.Store, deps.PinsPerScan = pinot.NewStore(p.cfg.Feature, client), feature.MaxEntities // one query for all pins of a request
+	consumers, err := pinot.NewExternalConsumers(p.cfg.Pinot)
 	if err != nil {
 		return err
 	}
 	lateness := feature.Lateness{
 		Metrics: deps.Metrics, Log: p.log, Now: time.Now,
-		Oldest: func(ctx context.Context) (time.Time, error) { return p.ends.OldestUnprocessed(ctx, consumer) },
+		Oldest: func(ctx context.Context) (time.Time, error) { return p.ends.OldestUnprocessed(ctx, consumers...) },
 	}
 	p.component("feature-lateness", lateness.Run)
 	return nil

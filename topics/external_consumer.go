@@ -48,11 +48,15 @@ func (p Position) next() int64 { return max(p.Committed, p.Start) }
 const firstBytes = 64 << 10
 
 // OldestUnprocessed returns the arrival time of the oldest unprocessed event: the earliest origin time among the first
-// unprocessed records of the partitions. It returns the zero time if the consumer has reached every committed record.
-func (l *Log) OldestUnprocessed(ctx context.Context, c ExternalConsumer) (oldest time.Time, err error) {
-	positions, err := l.externalPositions(ctx, c)
-	if err != nil {
-		return time.Time{}, err
+// unprocessed records of the partitions. It returns the zero time if the consumers have reached every committed record.
+func (l *Log) OldestUnprocessed(ctx context.Context, consumers ...ExternalConsumer) (oldest time.Time, err error) {
+	var positions []Position
+	for _, c := range consumers {
+		own, err := l.externalPositions(ctx, c)
+		if err != nil {
+			return time.Time{}, err
+		}
+		positions = append(positions, own...)
 	}
 	for _, at := range positions {
 		r, err := l.first(ctx, at)

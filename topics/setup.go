@@ -3,6 +3,7 @@ package topics
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ type Setup struct {
 	Log      *slog.Logger
 	// FeedStores names the feed stores beyond the first. Each is filled by its own consumer group.
 	FeedStores []string
-	// ExternalConsumers are the external consumers that Wait waits for.
+	// ExternalConsumers are the external consumers that Wait waits for. They take the place of the reader Features.
 	ExternalConsumers []ExternalConsumer
 	// Progress starts a progress display for an operation of total steps, or of an unknown number of steps if total is
 	// negative; nil: no display. Start calls it.
@@ -47,6 +48,9 @@ func (s Setup) Streams(ctx context.Context) (*Streams, error) {
 // Readers returns all readers that Wait waits for, apart from those of global tables.
 func (s Setup) Readers() []Reader {
 	readers := ReadersOf(Catalogue(Profile{Partitions: s.Kafka.Partitions}))
+	if len(s.ExternalConsumers) > 0 {
+		readers = slices.DeleteFunc(readers, func(r Reader) bool { return r.Group == Features })
+	}
 	for _, store := range s.FeedStores {
 		readers = append(readers, Reader{Group: MaterializeGroup(store), Topics: ReadBy(Materialize)})
 	}

@@ -162,7 +162,7 @@ func (s *Streams) ofPins() []row {
 		}},
 		{&s.PinCards, Topic{
 			Name: PinCards, Key: "pin",
-			Writers: list{Objects}, Readers: list{Materialize, Features, Related, Interests}, Personal: derivedData,
+			Writers: list{Objects}, Readers: list{Materialize, Related, Interests}, Personal: derivedData,
 		}},
 		{&s.PinAttributes, Topic{
 			Name: PinAttributes, Key: "pin",

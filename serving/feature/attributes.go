@@ -63,7 +63,7 @@ func (a *AttributesAnswer) add(pin schemas.PinID, f *findings) {
 	switch {
 	case known:
 		found := Attributes{own.Author, own.Board, orEmpty(own.Interests), own.Attributes, own.Embedding}
-		if found.Attributes == nil { // the card has arrived; the attributes have not, or were deleted
+		if found.Attributes == nil { // a store may return none
 			found.Attributes = map[string]string{}
 		}
 		a.Pins[pin] = found

@@ -125,7 +125,8 @@ features:
 	must.OK(b, err)
 	b.ReportAllocs()
 	for b.Loop() {
-		must.Get(store.Items(context.Background(), pins, now, defs))(b)
+		_, _, err := store.Items(context.Background(), pins, now, defs)
+		must.OK(b, err)
 	}
 }
 
@@ -142,10 +143,7 @@ func writeItems(b *testing.B, store *EmbeddedStore, every schemas.Micros) (pins 
 			})
 		}
 		a := typical("user:1", p, 0).ObjectAttributes
-		card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: pins[p], Version: 1}}
-		card.Facets = a.Facets
-		batch.Cards = []*schemas.Card{card}
-		batch.Pins = []*schemas.PinAttributes{{Pin: pins[p], Version: 1, Attributes: a.Attributes, Embedding: a.Embedding}}
+		batch.Pins = []*schemas.PinAttributes{{Pin: pins[p], Version: 1, Facets: a.Facets, Attributes: a.Attributes, Embedding: a.Embedding}}
 		mustWrite(b, store, batch)
 	}
 	return pins

@@ -119,12 +119,12 @@ func TestAnswer_BreakerOpensWhileStoreHangs(t *testing.T) {
 // cardAlone is a store that has cards of pins, but no attributes or embeddings.
 type cardAlone struct{ empty }
 
-func (cardAlone) Pins(_ context.Context, pins []schemas.PinID, _ bool) (map[schemas.PinID]PinAttributes, error) {
+func (cardAlone) Pins(_ context.Context, pins []schemas.PinID, _ bool) (map[schemas.PinID]PinAttributes, time.Time, error) {
 	known := map[schemas.PinID]PinAttributes{}
 	for _, pin := range pins {
 		known[pin] = PinAttributes{}
 	}
-	return known, nil
+	return known, time.Time{}, nil
 }
 
 func TestAttributes(t *testing.T) {

@@ -207,13 +207,15 @@ func appendFloats(v []float32, b []byte) []float32 {
 	return v
 }
 
-// card is the row of a pin's newest card.
-type card struct {
+// pinFacets is the row of the facets of a pin's newest version.
+type pinFacets struct {
 	deleted bool
 	facets  schemas.Facets
 }
 
-func readCard(r *packed.Reader) card { return card{r.Flag(), packed.Part(r, schemas.DecodeFacets)} }
+func readFacets(r *packed.Reader) pinFacets {
+	return pinFacets{r.Flag(), packed.Part(r, schemas.DecodeFacets)}
+}
 
 // A row holds the counts of a pin for one day. The features of a thousand pins then take a few thousand reads by key
 // instead of hundreds of rows per pin. The row holds the nonempty steps, ascending.

@@ -115,7 +115,7 @@ func FuzzDecodeRow(f *testing.F) {
 	f.Add([]byte("\x03\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_ = newActionReader("user:1", everything()).read(b)
-		readCard(packed.NewReader(b))
+		readFacets(packed.NewReader(b))
 		readSteps(packed.NewReader(b))
 	})
 }

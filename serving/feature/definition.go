@@ -231,24 +231,6 @@ func shortOrNone(d time.Duration) string {
 	return settings.Short(d)
 }
 
-// Counts returns the result of a definition with the aggregate Count or Rate, without half-life, whose actions the
-// store has counted itself. The counts are a total, or one per group if the definition has a grouping. There are at
-// most Config.MaxGroups groups.
-func (d Definition) Counts(span Span, total int64, groups []Counted) Result {
-	res := Result{Value: Number(d.scale(float64(total)))}
-	if len(d.GroupBy) > 0 {
-		all := Groups{}
-		for _, g := range d.largest(groups) {
-			all[g.Value] = d.scale(float64(g.Count))
-		}
-		res.Value = all
-	}
-	if span.stretch(d.Window).cut {
-		res.Reasons = append(res.Reasons, Window)
-	}
-	return res
-}
-
 // largest returns the N groups with the most actions, in this order, ties by name. It returns all groups if N is 0.
 func (d *Definition) largest(groups []Counted) []Counted {
 	if d.N == 0 {

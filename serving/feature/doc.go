@@ -1,7 +1,7 @@
 // Package feature evaluates features: values computed from the actions of the last minutes and hours, joined with the
 // attributes of their objects and actors. A feature describes a user, a pin, or a pair of both.
 //
-//	in      actions-enriched, item-features, pin-cards, pin-attributes (read committed; each process reads all partitions)
+//	in      actions-enriched, item-features, pin-attributes (read committed; each process reads all partitions)
 //	rows    actor, time → action; pin, day → counts and actors by step; pin → facets, attributes, embedding, mean of its
 //	        recent actors; topic, partition → applied offset
 //	out     answers to Request; dead letters
@@ -54,7 +54,7 @@
 //	'a'  actions               sweep: 96 hours after their day; an erasure hides the user's actions until then
 //	'i'  days of pins          sweep: 96 hours after their day
 //	'p'  pins                  event: as the four kinds that follow
-//	'c'  facets                never: a deleted pin keeps only its version and a deleted mark, so that late cards lose
+//	'c'  facets                never: a deleted pin keeps its version, so that a late version loses
 //	'v'  attributes            event: a deletion empties the row
 //	'e'  embedding             event: a deletion empties the row
 //	'm'  mean of recent actors event: the deletion of the pin; it stays for an id that never becomes a pin, one vector

@@ -55,7 +55,7 @@ type findings struct {
 	mu       sync.Mutex
 	closed   bool // the answer is being assembled: later results are ignored
 	users    map[schemas.UserID][]Result
-	fresh    []time.Time // one per user, if the store reports it
+	fresh    []time.Time // one per scan, if the store reports it
 	items    map[schemas.PinID][]Result
 	pins     map[schemas.PinID]PinAttributes
 	lookedUp map[schemas.PinID]bool
@@ -74,7 +74,7 @@ func newFindings() *findings {
 	}
 }
 
-// leastFresh returns the oldest of the users' freshness times, or nil if the store did not report one of them.
+// leastFresh returns the oldest of the scans' freshness times, or nil if the store did not report one of them.
 func (f *findings) leastFresh() *time.Time {
 	if len(f.fresh) == 0 {
 		return nil
@@ -122,16 +122,13 @@ type task struct {
 	scan     func(ctx context.Context) (note func(*findings), err error)
 }
 
-// pinsPerScan limits the pins of a scan, so that scans of other requests can run in between.
-const pinsPerScan = 50
-
 func (s *Service) tasks(q query) []task {
 	var all []task
 	for _, u := range q.scanned() {
 		all = append(all, s.userTask(u, q))
 	}
 	if len(q.ofPin) > 0 {
-		for pins := range slices.Chunk(q.pins, pinsPerScan) {
+		for pins := range slices.Chunk(q.pins, s.deps.PinsPerScan) {
 			all = append(all, s.itemTask(pins, q))
 		}
 	}
@@ -157,7 +154,7 @@ func (s *Service) lookups(q query, f *findings) []task {
 
 func (s *Service) pinTasks(pins []schemas.PinID, embeddings bool) []task {
 	var all []task
-	for pins := range slices.Chunk(pins, pinsPerScan) {
+	for pins := range slices.Chunk(pins, s.deps.PinsPerScan) {
 		all = append(all, s.pinTask(pins, embeddings))
 	}
 	return all
@@ -211,8 +208,9 @@ func (s *Service) userTask(user schemas.UserID, q query) task {
 
 func (s *Service) itemTask(pins []schemas.PinID, q query) task {
 	return task{entities: texts(pins), scan: func(ctx context.Context) (func(*findings), error) {
-		results, err := s.deps.Store.Items(ctx, pins, q.span.Now, q.items.scanned)
+		results, fresh, err := s.deps.Store.Items(ctx, pins, q.span.Now, q.items.scanned)
 		return func(f *findings) {
+			f.fresh = append(f.fresh, fresh)
 			for i, pin := range pins {
 				f.items[pin] = f.allBounded(results[i])
 			}
@@ -222,8 +220,9 @@ func (s *Service) itemTask(pins []schemas.PinID, q query) task {
 
 func (s *Service) pinTask(pins []schemas.PinID, embeddings bool) task {
 	return task{entities: texts(pins), scan: func(ctx context.Context) (func(*findings), error) {
-		known, err := s.deps.Store.Pins(ctx, pins, embeddings)
+		known, fresh, err := s.deps.Store.Pins(ctx, pins, embeddings)
 		return func(f *findings) {
+			f.fresh = append(f.fresh, fresh)
 			for _, pin := range pins {
 				a, ok := known[pin]
 				if !f.admit(len(a.Embedding) * numberBytes) {

@@ -41,20 +41,16 @@ type SinkDeps struct {
 	DeadLetters DeadLetters
 	Metrics     *Metrics
 	Now         func() time.Time
-	// ActionsElsewhere says that another store has the actions. The Sink then reads but does not write them, and does
-	// not measure their lateness; see Lateness. Default false.
-	ActionsElsewhere bool
 }
 
 // Sink fills a feature store from all partitions of the topics. Each process is a separate consumer group:
 // topics.InstanceGroup of features.
 type Sink struct {
-	cfg      Config
-	deps     SinkDeps
-	inputs   map[string]input
-	watchers watchers
-	newest   atomic.Int64 // arrival of the newest written action, in microseconds; 0: none
-	waits    atomic.Int64 // arrival of the oldest record that is being written or could not be written; 0: none
+	cfg    Config
+	deps   SinkDeps
+	inputs map[string]input
+	newest atomic.Int64 // arrival of the newest written action, in microseconds; 0: none
+	waits  atomic.Int64 // arrival of the oldest record that is being written or could not be written; 0: none
 }
 
 // NewSink returns a sink. It returns an error if cfg is invalid.
@@ -63,9 +59,7 @@ func NewSink(cfg Config, deps SinkDeps) (*Sink, error) {
 		return nil, fmt.Errorf("feature sink: %w", err)
 	}
 	s := &Sink{cfg: cfg, deps: deps, inputs: inputs(deps.Streams)}
-	if !deps.ActionsElsewhere {
-		deps.Metrics.setLate(s.late)
-	}
+	deps.Metrics.setLate(s.late)
 	return s, nil
 }
 
@@ -76,11 +70,6 @@ func (s *Sink) late() time.Duration {
 		return max(0, s.deps.Now().Sub(schemas.Micros(at).Time()))
 	}
 	return 0
-}
-
-// Watch returns a channel that receives after actions of the user have been written. The caller must call stop.
-func (s *Sink) Watch(user schemas.UserID) (changed <-chan struct{}, stop func()) {
-	return s.watchers.watch(user)
 }
 
 // Fresh returns the arrival time of the newest action that has been written. It is unknown before the first one.
@@ -112,8 +101,7 @@ func (s *Sink) following() topics.FollowConfig {
 		ConsumerConfig: topics.ConsumerConfig{
 			Kafka: s.deps.Kafka, Group: topics.InstanceGroup(topics.Features, s.deps.Instance), Reader: topics.Features,
 			Topics: []string{
-				s.deps.Streams.ActionsEnriched.Name, s.deps.Streams.ItemFeatures.Name,
-				s.deps.Streams.PinCards.Name, s.deps.Streams.PinAttributes.Name,
+				s.deps.Streams.ActionsEnriched.Name, s.deps.Streams.ItemFeatures.Name, s.deps.Streams.PinAttributes.Name,
 			},
 		},
 		Checkpoint:  s.deps.Store.Checkpoint,
@@ -144,16 +132,11 @@ func (s *Sink) process(ctx context.Context, records []*kgo.Record, to topics.Che
 			}
 		}
 	}
-	written := batch
-	if s.deps.ActionsElsewhere {
-		written.Actions = nil
-	}
-	if err := s.deps.Store.Write(written); err != nil {
+	if err := s.deps.Store.Write(batch); err != nil {
 		return err
 	}
 	s.noteArrivals(records)
 	s.countExpired(batch.Actions)
-	s.watchers.wake(batch.Actions)
 	return nil
 }
 
@@ -167,7 +150,7 @@ func (s *Sink) noteArrivals(records []*kgo.Record) {
 		}
 	}
 	s.newest.Store(newest)
-	if first < math.MaxInt64 && !s.deps.ActionsElsewhere {
+	if first < math.MaxInt64 {
 		s.deps.Metrics.endToEnd.Observe(max(0, s.deps.Now().Sub(first.Time()).Seconds()))
 	}
 }
@@ -200,7 +183,6 @@ func inputs(s *topics.Streams) map[string]input {
 	return map[string]input{
 		s.ActionsEnriched.Name: topics.Into(s.ActionsEnriched, checkAction, func(b *Batch, a *schemas.EnrichedAction, _ *kgo.Record) { b.Actions = append(b.Actions, a) }),
 		s.ItemFeatures.Name:    topics.Into(s.ItemFeatures, checkCounts, func(b *Batch, c *schemas.ItemCounts, _ *kgo.Record) { b.Counts = append(b.Counts, c) }),
-		s.PinCards.Name:        topics.Into(s.PinCards, checkCard, func(b *Batch, c *schemas.Card, _ *kgo.Record) { b.Cards = append(b.Cards, c) }),
 		s.PinAttributes.Name:   topics.Into(s.PinAttributes, checkPin, func(b *Batch, p *schemas.PinAttributes, _ *kgo.Record) { b.Pins = append(b.Pins, p) }),
 	}
 }
@@ -229,7 +211,5 @@ func checkCounts(c *schemas.ItemCounts) (string, error) {
 	}
 	return string(c.Pin), err
 }
-
-func checkCard(c *schemas.Card) (string, error) { return string(c.Pin), isPin(c.Pin) }
 
 func checkPin(p *schemas.PinAttributes) (string, error) { return string(p.Pin), isPin(p.Pin) }

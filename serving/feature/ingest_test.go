@@ -96,7 +96,7 @@ func (w *wire) lag(t testing.TB) int64 {
 
 func (w *wire) lagOf(t testing.TB, instance string) int64 {
 	t.Helper()
-	return w.Lag(topics.InstanceGroup(topics.Features, instance), topics.ActionsEnriched, topics.ItemFeatures, topics.PinCards, topics.PinAttributes)
+	return w.Lag(topics.InstanceGroup(topics.Features, instance), topics.ActionsEnriched, topics.ItemFeatures, topics.PinAttributes)
 }
 
 func TestSink_ActionsBecomeFeatures(t *testing.T) {
@@ -105,8 +105,6 @@ func TestSink_ActionsBecomeFeatures(t *testing.T) {
 	if _, known := sink.Fresh(); known {
 		t.Error("Fresh is known before any action arrived")
 	}
-	changed, stopWatching := sink.Watch("user:1")
-	defer stopWatching()
 	stop := topicstest.Run(t, sink.Run)
 	produce(t, w, w.Streams.ActionsEnriched, "user:1", saves("user:1", 3, now-1e6).Actions...)
 	start := now / schemas.ItemStep * schemas.ItemStep
@@ -114,9 +112,7 @@ func TestSink_ActionsBecomeFeatures(t *testing.T) {
 		counts := &schemas.ItemCounts{Pin: "pin:1", Start: start, Counts: map[string]int64{"save": n + 5}}
 		produce(t, w, w.Streams.ItemFeatures, "pin:1", counts)
 	}
-	card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:9", Version: 1, PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:ada"}}, Quality: 1}}
-	produce(t, w, w.Streams.PinCards, "pin:9", card)
-	own := &schemas.PinAttributes{Pin: "pin:9", Version: 1, Attributes: map[string]string{"a": "b"}, Embedding: []float32{7}}
+	own := &schemas.PinAttributes{Pin: "pin:9", Version: 1, Facets: schemas.Facets{Author: "user:ada"}, Attributes: map[string]string{"a": "b"}, Embedding: []float32{7}}
 	produce(t, w, w.Streams.PinAttributes, "pin:9", own)
 
 	old := saves("user:1", 1, now-97*hour).Actions[0]
@@ -125,18 +121,13 @@ func TestSink_ActionsBecomeFeatures(t *testing.T) {
 	count := define(t, "entity: user", "aggregate: count")
 	eventually.True(t, "three actions", func() bool { return one(t, w.store, "user:1", count).Value == Number(3) })
 	eventually.True(t, "the last counts", func() bool {
-		got, err := w.store.Items(t.Context(), []schemas.PinID{"pin:1"}, now, []Definition{define(t, "entity: pin", "aggregate: count")})
+		got, _, err := w.store.Items(t.Context(), []schemas.PinID{"pin:1"}, now, []Definition{define(t, "entity: pin", "aggregate: count")})
 		return err == nil && got[0][0].Value == Number(7)
 	})
 	eventually.True(t, "the card", func() bool {
-		got, err := w.store.Pins(t.Context(), []schemas.PinID{"pin:9"}, true)
+		got, _, err := w.store.Pins(t.Context(), []schemas.PinID{"pin:9"}, true)
 		return err == nil && got["pin:9"].Author == "user:ada" && got["pin:9"].Attributes["a"] == "b" && len(got["pin:9"].Embedding) == 1
 	})
-	select {
-	case <-changed:
-	case <-time.After(eventually.Patience):
-		t.Error("no watcher was notified")
-	}
 	eventually.True(t, "everything is committed", func() bool { return w.lag(t) == 0 })
 	if got := counted(t, w.registry, "smartfeed_features_lag_seconds"); got != 0 {
 		t.Errorf("freshness: got %v s, want 0, although one action is old: it arrived a moment ago and is stored", got)
@@ -150,38 +141,6 @@ func TestSink_ActionsBecomeFeatures(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Errorf("Run: %v", err)
 	}
-}
-
-// If another store has the actions, the sink writes the data of pins. It still processes actions, including bad ones,
-// without writing them. Actions that were written before are left to expire.
-func TestSink_ActionsElsewhereAreNotWritten(t *testing.T) {
-	w := newWire(t)
-	mustWrite(t, w.store, saves("user:before", 2, now))
-	deps := w.deps(first, w.store, w.publisher)
-	deps.ActionsElsewhere = true
-	sink := sinkWith(t, deps)
-	changed, stopWatching := sink.Watch("user:1")
-	defer stopWatching()
-	produce(t, w, w.Streams.ActionsEnriched, "user:1", saves("user:1", 3, now).Actions...)
-	w.Produce(topics.ActionsEnriched, "user:1", []byte("?"))
-	counts := &schemas.ItemCounts{Pin: "pin:1", Start: now / schemas.ItemStep * schemas.ItemStep, Counts: map[string]int64{"save": 5}}
-	produce(t, w, w.Streams.ItemFeatures, "pin:1", counts)
-	topicstest.Run(t, sink.Run)
-	eventually.True(t, "everything is committed", func() bool { return w.lag(t) == 0 })
-	if got := rowsOf(t, w.store, actionTable); got != 2 {
-		t.Errorf("got %d actions, want the two that were there before", got)
-	}
-	got, err := w.store.Items(t.Context(), []schemas.PinID{"pin:1"}, now, []Definition{define(t, "entity: pin", "aggregate: count")})
-	if err != nil || got[0][0].Value != Number(5) {
-		t.Errorf("of the pin: got %v, %v, want 5", got, err)
-	}
-	if len(changed) != 1 {
-		t.Error("no watcher was notified")
-	}
-	if _, n := observed(t, w.registry, "smartfeed_features_end_to_end_latency_seconds"); n > 0 || counted(t, w.registry, "smartfeed_features_lag_seconds") > 0 {
-		t.Error("it reports the lag of a store that it does not fill")
-	}
-	w.DeadLetters(1)
 }
 
 func TestSink_BadRecordIsADeadLetter(t *testing.T) {
@@ -200,7 +159,6 @@ func TestSink_BadRecordIsADeadLetter(t *testing.T) {
 		"off the step":         {topics.ItemFeatures, "pin:1", encoded(t, w.Streams.ItemFeatures, &schemas.ItemCounts{Pin: "pin:1", Start: 1}), "multiple"},
 		"negative count":       {topics.ItemFeatures, "pin:1", encoded(t, w.Streams.ItemFeatures, &schemas.ItemCounts{Pin: "pin:1", Counts: map[string]int64{"save": -1}}), "below 0"},
 		"attributes of a user": {topics.PinAttributes, "user:1", encoded(t, w.Streams.PinAttributes, &schemas.PinAttributes{Pin: "user:1"}), "pin"},
-		"card of a user":       {topics.PinCards, "user:1", encoded(t, w.Streams.PinCards, &schemas.Card{PinVersion: schemas.PinVersion{Pin: "user:1"}}), "pin"},
 	}
 	for _, tt := range tests {
 		w.Produce(tt.topic, tt.key, tt.value)
@@ -389,7 +347,7 @@ func holdsAll(t *testing.T, who string, store *EmbeddedStore) {
 	if got := rowsOf(t, store, actionTable); got != 10 {
 		t.Errorf("%s: %d actions, want those of all ten users", who, got)
 	}
-	got, err := store.Pins(t.Context(), []schemas.PinID{"pin:9"}, false)
+	got, _, err := store.Pins(t.Context(), []schemas.PinID{"pin:9"}, false)
 	if err != nil || got["pin:9"].Author != "user:ada" {
 		t.Errorf("%s: the pin is %v, %v", who, got, err)
 	}
@@ -404,8 +362,7 @@ func TestSink_EveryProcessHasAllFeatures(t *testing.T) {
 		produce(t, w, w.Streams.ActionsEnriched, string(user), saves(user, 1, now).Actions[0])
 	}
 	w.Produce(topics.ActionsEnriched, "user:1", []byte("?"))
-	card := &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:9", Version: 1, PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:ada"}}, Quality: 1}}
-	produce(t, w, w.Streams.PinCards, "pin:9", card)
+	produce(t, w, w.Streams.PinAttributes, "pin:9", &schemas.PinAttributes{Pin: "pin:9", Version: 1, Facets: schemas.Facets{Author: "user:ada"}})
 	const second = "127.0.0.1:2"
 	dir := t.TempDir()
 	other := openTest(t, dir, DefaultConfig())
@@ -443,7 +400,7 @@ type counting struct {
 }
 
 func (c *counting) Write(b Batch) error {
-	c.records += len(b.Actions) + len(b.Counts) + len(b.Cards) + len(b.Pins)
+	c.records += len(b.Actions) + len(b.Counts) + len(b.Pins)
 	return c.EmbeddedStore.Write(b)
 }
 
@@ -477,7 +434,7 @@ func TestStore_Checkpoint(t *testing.T) {
 	dir := t.TempDir()
 	s := openTest(t, dir, DefaultConfig())
 	want := topics.Checkpoint{}
-	for topic, n := range map[string]int32{"a": 2, "a-b": 1, topics.PinCards: 3} {
+	for topic, n := range map[string]int32{"a": 2, "a-b": 1, topics.PinAttributes: 3} {
 		for p := range n {
 			want.Set(topic, p, topics.PartitionCheckpoint{Topic: kadm.TopicID{byte(len(topic))}, Next: int64(p) << 33})
 		}

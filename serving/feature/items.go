@@ -6,8 +6,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// itemEvaluation evaluates definitions of entity pin over the steps of a pin, for one pin after another.
-type itemEvaluation struct {
+// ItemEvaluation evaluates definitions of entity pin over the steps of a pin, for one pin after another.
+type ItemEvaluation struct {
 	now      millis
 	counts   bool // a definition reads steps
 	means    bool // a definition is the mean of recent actors
@@ -21,11 +21,12 @@ type evaluatedItem struct {
 	after millis // the last millisecond before the window
 }
 
-func newItemEvaluation(defs []Definition, now millis) *itemEvaluation {
-	e := &itemEvaluation{now: now, features: make([]evaluatedItem, len(defs))}
+// NewItemEvaluation returns an evaluation as of now.
+func NewItemEvaluation(defs []Definition, now schemas.Micros) *ItemEvaluation {
+	e := &ItemEvaluation{now: floor(now), features: make([]evaluatedItem, len(defs))}
 	for i := range defs {
 		d := &defs[i]
-		f := evaluatedItem{numbers: *newNumbers(d, now, math.MaxInt), after: now - durationMillis(d.Window)}
+		f := evaluatedItem{numbers: *newNumbers(d, e.now, math.MaxInt), after: e.now - durationMillis(d.Window)}
 		if d.Aggregate == CountDistinct {
 			f.all[0].many = &schemas.Union{} // actors come as sketches
 		}
@@ -37,7 +38,7 @@ func newItemEvaluation(defs []Definition, now millis) *itemEvaluation {
 }
 
 // begin resets the evaluation for the next pin.
-func (e *itemEvaluation) begin() {
+func (e *ItemEvaluation) begin() {
 	e.mean = nil
 	for i := range e.features {
 		f := &e.features[i]
@@ -54,7 +55,7 @@ func (e *itemEvaluation) begin() {
 }
 
 // first returns the earliest start of a step within the widest window.
-func (e *itemEvaluation) first() millis {
+func (e *ItemEvaluation) first() millis {
 	first := e.now
 	for i := range e.features {
 		first = min(first, e.features[i].after+1-(stepMillis-1))
@@ -62,8 +63,35 @@ func (e *itemEvaluation) first() millis {
 	return first
 }
 
+// Wanted returns the range of the starts of the steps that Evaluate needs, in milliseconds: from ≤ start ≤ upTo. actors
+// reports whether it needs their sketches. Without such steps, from is after upTo.
+func (e *ItemEvaluation) Wanted() (from, upTo int64, actors bool) {
+	if !e.counts {
+		return 1, 0, false
+	}
+	for _, f := range e.features {
+		actors = actors || f.def.Aggregate == CountDistinct
+	}
+	return int64(e.first()), int64(e.now), actors
+}
+
+// Means reports whether a definition is the mean of recent actors, which Evaluate takes from the last counts that have one.
+func (e *ItemEvaluation) Means() bool { return e.means }
+
+// Evaluate returns the results of a pin. counts has each step at most once.
+func (e *ItemEvaluation) Evaluate(counts []schemas.ItemCounts) []Result {
+	e.begin()
+	for _, c := range counts {
+		if len(c.Embedding) > 0 {
+			e.mean = c.Embedding
+		}
+		e.addStep(floor(c.Start), positive(c.Counts), c.Actors)
+	}
+	return e.results()
+}
+
 // addStep adds a step to every definition whose window contains a part of it.
-func (e *itemEvaluation) addStep(start millis, counts []verbCount, actors schemas.Sketch) {
+func (e *ItemEvaluation) addStep(start millis, counts []verbCount, actors schemas.Sketch) {
 	for i := range e.features {
 		f := &e.features[i]
 		switch {
@@ -92,7 +120,7 @@ func (f *evaluatedItem) addCounts(counts []verbCount, weight float64) {
 }
 
 // results returns the results of the present pin.
-func (e *itemEvaluation) results() []Result {
+func (e *ItemEvaluation) results() []Result {
 	mean := meanVector{}
 	mean.addWeighed(e.mean, 1)
 	out := make([]Result, len(e.features))

@@ -13,7 +13,7 @@ import (
 //
 //	'a' day  actor 0x00  time, id: both descending  → appendAction
 //	'i' day  pin   0x00                             → appendSteps: the counts of the pin
-//	'p' pin  0x00  'c'                              → rank, version, deleted, facets: the newest card
+//	'p' pin  0x00  'c'                              → rank, version, deleted, facets: those of the newest version
 //	'p' pin  0x00  'v'                              → rank, version, appendAttributes: those of the newest version
 //	'p' pin  0x00  'e'                              → rank, version, appendVector: the newest version's embedding
 //	'p' pin  0x00  'm'                              → version, appendVector: the mean of recent actors' embeddings
@@ -29,7 +29,7 @@ const (
 	pinTable    = 'p'
 	markTable   = 'o'
 
-	cardRow       = 'c'
+	facetsRow     = 'c'
 	attributesRow = 'v'
 	embeddingRow  = 'e'
 	actorsRow     = 'm'

@@ -55,12 +55,5 @@ func ReferenceItems(def Definition, now schemas.Micros, counts []schemas.ItemCou
 	if def.Aggregate == Ratio {
 		return divide(def, ReferenceItems(*def.Numerator, now, counts), ReferenceItems(*def.Denominator, now, counts))
 	}
-	e := newItemEvaluation([]Definition{def}, floor(now))
-	for _, c := range counts {
-		if len(c.Embedding) > 0 {
-			e.mean = c.Embedding
-		}
-		e.addStep(floor(c.Start), positive(c.Counts), c.Actors)
-	}
-	return e.results()[0]
+	return NewItemEvaluation([]Definition{def}, now).Evaluate(counts)[0]
 }

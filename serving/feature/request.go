@@ -66,8 +66,8 @@ type Answer struct {
 	AsOf     time.Time                   `json:"as_of"`    // UTC, floored to milliseconds
 	// Fresh is the arrival time of the newest action that was in the store when the answer was started. It is null if
 	// it is unknown, for example because no action has arrived since the start of the process. With Pinot it is the
-	// time of the least fresh partition among those of the requested users. It is then null if no user was requested or
-	// Pinot does not report one of these partitions.
+	// arrival of the newest record in the least fresh partition among those that were read for the answer. It is then null
+	// if Pinot does not report one of these partitions.
 	Fresh *time.Time `json:"fresh"`
 }
 

@@ -57,12 +57,12 @@ func (wide) Actions(_ context.Context, user schemas.UserID, _ Span, defs []Defin
 	return slices.Repeat([]Result{{Value: Groups{string(user) + strings.Repeat("x", 1<<20): 1}}}, len(defs)), time.Time{}, nil
 }
 
-func (wide) Pins(_ context.Context, pins []schemas.PinID, _ bool) (map[schemas.PinID]PinAttributes, error) {
+func (wide) Pins(_ context.Context, pins []schemas.PinID, _ bool) (map[schemas.PinID]PinAttributes, time.Time, error) {
 	all := map[schemas.PinID]PinAttributes{}
 	for _, pin := range pins {
 		all[pin] = PinAttributes{Embedding: make([]float32, 1<<20/numberBytes)}
 	}
-	return all, nil
+	return all, time.Time{}, nil
 }
 
 func TestAnswer_BoundsItsSize(t *testing.T) {

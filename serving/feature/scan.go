@@ -86,9 +86,9 @@ func (s *EmbeddedStore) scanAction(ctx context.Context, it *pebble.Iterator, pre
 }
 
 // Items implements Store with one read per pin and day within the widest window.
-func (s *EmbeddedStore) Items(ctx context.Context, pins []schemas.PinID, now schemas.Micros, defs []Definition) ([][]Result, error) {
+func (s *EmbeddedStore) Items(ctx context.Context, pins []schemas.PinID, now schemas.Micros, defs []Definition) ([][]Result, time.Time, error) {
 	out := make([][]Result, len(pins))
-	e := newItemEvaluation(defs, floor(now))
+	e := NewItemEvaluation(defs, now)
 	err := s.db.Use(func(db *pebble.DB) error {
 		for i, pin := range pins {
 			if err := errors.Join(ctx.Err(), readItem(db, pin, e)); err != nil {
@@ -99,13 +99,13 @@ func (s *EmbeddedStore) Items(ctx context.Context, pins []schemas.PinID, now sch
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read items: %w", err)
+		return nil, time.Time{}, fmt.Errorf("read items: %w", err)
 	}
-	return out, nil
+	return out, time.Time{}, nil
 }
 
 // readItem evaluates the rows of a pin.
-func readItem(db *pebble.DB, pin schemas.PinID, e *itemEvaluation) (err error) {
+func readItem(db *pebble.DB, pin schemas.PinID, e *ItemEvaluation) (err error) {
 	e.begin()
 	for day := dayOf(e.first()); e.counts && day <= dayOf(e.now); day++ {
 		_, _, err := readRow(db, itemKey(nil, pin, day), 0, func(r *packed.Reader) struct{} {
@@ -123,7 +123,7 @@ func readItem(db *pebble.DB, pin schemas.PinID, e *itemEvaluation) (err error) {
 }
 
 // Pins implements Store with two or three reads per pin.
-func (s *EmbeddedStore) Pins(ctx context.Context, pins []schemas.PinID, embeddings bool) (map[schemas.PinID]PinAttributes, error) {
+func (s *EmbeddedStore) Pins(ctx context.Context, pins []schemas.PinID, embeddings bool) (map[schemas.PinID]PinAttributes, time.Time, error) {
 	out := make(map[schemas.PinID]PinAttributes, len(pins))
 	err := s.db.Use(func(db *pebble.DB) error {
 		for _, pin := range pins {
@@ -138,14 +138,14 @@ func (s *EmbeddedStore) Pins(ctx context.Context, pins []schemas.PinID, embeddin
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read pins: %w", err)
+		return nil, time.Time{}, fmt.Errorf("read pins: %w", err)
 	}
-	return out, nil
+	return out, time.Time{}, nil
 }
 
-// readPin returns the data of a pin. ok is false if it has no card or was deleted.
+// readPin returns the data of a pin. ok is false if it is unknown or was deleted.
 func readPin(db *pebble.DB, pin schemas.PinID, embedding bool) (own PinAttributes, ok bool, err error) {
-	c, found, err := readRow(db, pinKey(nil, pin, cardRow), rankBytes, readCard)
+	c, found, err := readRow(db, pinKey(nil, pin, facetsRow), rankBytes, readFacets)
 	if err != nil || !found || c.deleted {
 		return PinAttributes{}, false, err
 	}

@@ -1,6 +1,7 @@
 package feature
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -18,6 +19,7 @@ import (
 // Deps are the dependencies of a Service.
 type Deps struct {
 	Store       Store
+	PinsPerScan int          // pins of one read; 0: DefaultPinsPerScan
 	Definitions []Definition // initial definitions; see Service.Replace
 	Deleted     interface {
 		Has(user schemas.UserID) bool
@@ -28,6 +30,9 @@ type Deps struct {
 	Log     *slog.Logger
 	Now     func() time.Time
 }
+
+// DefaultPinsPerScan is small, so that reads of other requests can run in between.
+const DefaultPinsPerScan = 50
 
 // Service answers requests. It is safe for concurrent use.
 type Service struct {
@@ -45,6 +50,7 @@ func NewService(cfg Config, deps Deps) (*Service, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("feature service: %w", err)
 	}
+	deps.PinsPerScan = cmp.Or(deps.PinsPerScan, DefaultPinsPerScan)
 	s := &Service{
 		cfg: cfg, deps: deps, scans: semaphore.NewWeighted(int64(cfg.MaxConcurrentScans)), trials: semaphore.NewWeighted(maxTrials),
 		breaker: newBreaker(cfg, deps.Metrics),

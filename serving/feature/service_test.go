@@ -103,17 +103,11 @@ func history(t *testing.T) *EmbeddedStore {
 			on("c", 3*hour, schemas.Save, "pin:2", schemas.ObjectAttributes{Facets: schemas.Facets{Author: "user:bob"}}),
 		},
 		Counts: []*schemas.ItemCounts{{Pin: "pin:1", Start: now / schemas.ItemStep * schemas.ItemStep, Counts: map[string]int64{"save": 7, "click": 3}, Actors: schemas.Sketch(nil).Add("user:1").Add("user:2"), Embedding: []float32{0.5, 2}}},
-		Cards: []*schemas.Card{
-			{PinVersion: schemas.PinVersion{Pin: "pin:3", Version: 1, PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:ada", Interests: []schemas.InterestID{"interest:2", "interest:9"}}}}},
-			{PinVersion: schemas.PinVersion{Pin: "pin:1", Version: 1, PinContent: schemas.PinContent{Facets: vase.Facets}}},
-			{PinVersion: schemas.PinVersion{Pin: "pin:2", Version: 1, PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:bob"}}}},
-			{PinVersion: schemas.PinVersion{Pin: "pin:4", Version: 1, PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:ada"}, Deleted: true}}},
-		},
 		Pins: []*schemas.PinAttributes{
-			{Pin: "pin:1", Version: 1, Attributes: vase.Attributes, Embedding: []float32{0, 1}}, // a newer version, from another model
-			{Pin: "pin:2", Version: 1, Embedding: []float32{2, 1}},
-			{Pin: "pin:3", Version: 1, Embedding: []float32{4, 3}},
-			{Pin: "pin:4", Version: 1, Embedding: []float32{4, 3}},
+			{Pin: "pin:1", Version: 1, Facets: vase.Facets, Attributes: vase.Attributes, Embedding: []float32{0, 1}}, // a newer version, from another model
+			{Pin: "pin:2", Version: 1, Facets: schemas.Facets{Author: "user:bob"}, Embedding: []float32{2, 1}},
+			{Pin: "pin:3", Version: 1, Facets: schemas.Facets{Author: "user:ada", Interests: []schemas.InterestID{"interest:2", "interest:9"}}, Embedding: []float32{4, 3}},
+			{Pin: "pin:4", Version: 1, Facets: schemas.Facets{Author: "user:ada"}, Deleted: true, Embedding: []float32{4, 3}},
 		},
 	})
 	return s
@@ -321,21 +315,21 @@ func (f *faulty) Actions(ctx context.Context, user schemas.UserID, span Span, de
 	return f.Store.Actions(ctx, user, span, defs)
 }
 
-func (f *faulty) Items(ctx context.Context, pins []schemas.PinID, now schemas.Micros, defs []Definition) ([][]Result, error) {
+func (f *faulty) Items(ctx context.Context, pins []schemas.PinID, now schemas.Micros, defs []Definition) ([][]Result, time.Time, error) {
 	f.hits.Add(1)
 	if f.items != nil {
 		if err := f.items(ctx); err != nil {
-			return nil, err
+			return nil, time.Time{}, err
 		}
 	}
 	return f.Store.Items(ctx, pins, now, defs)
 }
 
-func (f *faulty) Pins(ctx context.Context, pins []schemas.PinID, embeddings bool) (map[schemas.PinID]PinAttributes, error) {
+func (f *faulty) Pins(ctx context.Context, pins []schemas.PinID, embeddings bool) (map[schemas.PinID]PinAttributes, time.Time, error) {
 	f.hits.Add(1)
 	if f.pins != nil {
 		if err := f.pins(ctx); err != nil {
-			return nil, err
+			return nil, time.Time{}, err
 		}
 	}
 	return f.Store.Pins(ctx, pins, embeddings)
@@ -348,18 +342,17 @@ func (empty) Actions(_ context.Context, _ schemas.UserID, span Span, defs []Defi
 	return NewEvaluation(span, defs, 1).Results(), time.Time{}, nil
 }
 
-func (empty) Items(_ context.Context, pins []schemas.PinID, now schemas.Micros, defs []Definition) ([][]Result, error) {
+func (empty) Items(_ context.Context, pins []schemas.PinID, now schemas.Micros, defs []Definition) ([][]Result, time.Time, error) {
 	out := make([][]Result, len(pins))
-	p := newItemEvaluation(defs, floor(now))
+	p := NewItemEvaluation(defs, now)
 	for i := range out {
-		p.begin()
-		out[i] = p.results()
+		out[i] = p.Evaluate(nil)
 	}
-	return out, nil
+	return out, time.Time{}, nil
 }
 
-func (empty) Pins(context.Context, []schemas.PinID, bool) (map[schemas.PinID]PinAttributes, error) {
-	return nil, nil
+func (empty) Pins(context.Context, []schemas.PinID, bool) (map[schemas.PinID]PinAttributes, time.Time, error) {
+	return nil, time.Time{}, nil
 }
 
 func TestAnswer_DegradesOnStoreFailure(t *testing.T) {

@@ -17,20 +17,19 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Store evaluates definitions over the data that it stores.
+// Store evaluates definitions over the data that it stores. With each result, it returns the arrival time of the newest
+// record in the part of the store, usually a partition, that holds the data, and of several parts the earliest. The time is
+// zero if the store does not report it.
 type Store interface {
 	// Actions evaluates definitions of entity user or pair over one user's actions, as Reference does. It returns the
 	// results in the order of the definitions.
-	//
-	// fresh is the arrival time of the newest action in the part of the store, usually a partition, that holds the
-	// user's data. It is zero if the store does not report it.
 	Actions(ctx context.Context, user schemas.UserID, span Span, defs []Definition) (results []Result, fresh time.Time, err error)
 	// Items evaluates definitions of entity pin over the counts of each pin, as ReferenceItems does. It returns the
 	// results of each pin in the order of the definitions.
-	Items(ctx context.Context, pins []schemas.PinID, now schemas.Micros, defs []Definition) ([][]Result, error)
+	Items(ctx context.Context, pins []schemas.PinID, now schemas.Micros, defs []Definition) (results [][]Result, fresh time.Time, err error)
 	// Pins returns the data of the pins themselves, with embeddings on request. Unknown and deleted pins are not in the
 	// map.
-	Pins(ctx context.Context, pins []schemas.PinID, embeddings bool) (map[schemas.PinID]PinAttributes, error)
+	Pins(ctx context.Context, pins []schemas.PinID, embeddings bool) (known map[schemas.PinID]PinAttributes, fresh time.Time, err error)
 }
 
 // PinAttributes is the data of a pin, as of its newest version.
@@ -44,7 +43,6 @@ type PinAttributes struct {
 type Batch struct {
 	Actions    []*schemas.EnrichedAction
 	Counts     []*schemas.ItemCounts
-	Cards      []*schemas.Card
 	Pins       []*schemas.PinAttributes
 	Checkpoint topics.Checkpoint // applied offsets after this batch
 }
@@ -109,7 +107,7 @@ func (s *EmbeddedStore) Close() error {
 	return nil
 }
 
-// Write writes a batch to disk before it returns. Actions, cards and attributes may be repeated, in any order, without
+// Write writes a batch to disk before it returns. Actions and pins may be repeated, in any order, without
 // effect. If a step is written twice, the later counts replace the earlier ones. Expired data is not written.
 func (s *EmbeddedStore) Write(batch Batch) error {
 	err := s.db.Use(func(db *pebble.DB) error {
@@ -140,7 +138,7 @@ type writer struct {
 }
 
 func (w *writer) all(b Batch) error {
-	err := errors.Join(each(b.Actions, w.action), each(b.Counts, w.counts), each(b.Cards, w.card), each(b.Pins, w.pin))
+	err := errors.Join(each(b.Actions, w.action), each(b.Counts, w.counts), each(b.Pins, w.pin))
 	if err != nil {
 		return err
 	}
@@ -203,13 +201,13 @@ func (w *writer) counts(c *schemas.ItemCounts) error {
 	return nil
 }
 
-// mean writes the mean of a pin's recent actors. It skips a deleted pin, whose card may arrive before its last counts.
+// mean writes the mean of a pin's recent actors. It skips a deleted pin, whose deletion may arrive before its last counts.
 func (w *writer) mean(c *schemas.ItemCounts) error {
 	if len(c.Embedding) == 0 {
 		return nil
 	}
-	card, _, err := readRow(w.db, pinKey(nil, c.Pin, cardRow), rankBytes, readCard)
-	if err != nil || card.deleted {
+	pin, _, err := readRow(w.db, pinKey(nil, c.Pin, facetsRow), rankBytes, readFacets)
+	if err != nil || pin.deleted {
 		return err
 	}
 	w.key = pinKey(w.key[:0], c.Pin, actorsRow)
@@ -217,17 +215,18 @@ func (w *writer) mean(c *schemas.ItemCounts) error {
 	return w.batch.Set(w.key, w.value, nil)
 }
 
-func (w *writer) card(c *schemas.Card) error {
-	w.key = pinKey(w.key[:0], c.Pin, cardRow)
-	w.value = c.AppendBinary(packed.AppendFlag(appendRank(w.value[:0], c.Version), c.Deleted))
-	if err := w.batch.Merge(w.key, w.value, nil); err != nil || !c.Deleted {
+func (w *writer) pin(p *schemas.PinAttributes) error {
+	w.key = pinKey(w.key[:0], p.Pin, facetsRow)
+	w.value = p.AppendBinary(packed.AppendFlag(appendRank(w.value[:0], p.Version), p.Deleted))
+	if err := w.batch.Merge(w.key, w.value, nil); err != nil {
 		return err
 	}
-	w.key = pinKey(w.key[:0], c.Pin, actorsRow)
-	return w.batch.Delete(w.key, nil)
-}
-
-func (w *writer) pin(p *schemas.PinAttributes) error {
+	w.key = pinKey(w.key[:0], p.Pin, actorsRow)
+	if p.Deleted {
+		if err := w.batch.Delete(w.key, nil); err != nil {
+			return err
+		}
+	}
 	w.key = pinKey(w.key[:0], p.Pin, attributesRow)
 	w.value = appendAttributes(appendRank(w.value[:0], p.Version), p.Attributes)
 	if err := w.batch.Merge(w.key, w.value, nil); err != nil {

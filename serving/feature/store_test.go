@@ -218,21 +218,21 @@ func sweptAt(t *testing.T, cfg Config, arrived, first time.Time) time.Time {
 	}
 }
 
-// The topics of cards and of counts are read concurrently, so counts from before a deletion may arrive after it.
+// The topics of pins and of counts are read concurrently, so counts from before a deletion may arrive after it.
 func TestWrite_DeletedPinHasNoMeanOfActors(t *testing.T) {
 	s := openTest(t, t.TempDir(), DefaultConfig())
 	counts := func(pin schemas.PinID) Batch {
 		return Batch{Counts: []*schemas.ItemCounts{{Pin: pin, Start: now, Counts: map[string]int64{}, Embedding: []float32{1, 2}}}}
 	}
 	deletion := func(pin schemas.PinID) Batch {
-		return Batch{Cards: []*schemas.Card{{PinVersion: schemas.PinVersion{Pin: pin, Version: 2, PinContent: schemas.PinContent{Deleted: true}}}}}
+		return Batch{Pins: []*schemas.PinAttributes{{Pin: pin, Version: 2, Deleted: true}}}
 	}
 	mustWrite(t, s, counts("pin:kept"))
 	mustWrite(t, s, counts("pin:1"))
 	mustWrite(t, s, deletion("pin:1"))
 	mustWrite(t, s, counts("pin:1"))
 	together := counts("pin:2")
-	together.Cards = deletion("pin:2").Cards
+	together.Pins = deletion("pin:2").Pins
 	mustWrite(t, s, together)
 	for pin, want := range map[schemas.PinID]bool{"pin:kept": true, "pin:1": false, "pin:2": false} {
 		err := s.db.Use(func(db *pebble.DB) error {
@@ -264,7 +264,7 @@ func TestWrite_OmitsExpiredData(t *testing.T) {
 		t.Errorf("got %d actions, want 1", got)
 	}
 	c := define(t, "entity: pin", "aggregate: count")
-	got, err := s.Items(t.Context(), []schemas.PinID{"pin:1"}, now, []Definition{c})
+	got, _, err := s.Items(t.Context(), []schemas.PinID{"pin:1"}, now, []Definition{c})
 	if err != nil || got[0][0].Value != Number(2) {
 		t.Errorf("got %v, %v, want the 2 of the step whose end is kept", got, err)
 	}
@@ -283,8 +283,8 @@ func TestStore_ClosedReturnsErrClosed(t *testing.T) {
 	s := openTest(t, t.TempDir(), DefaultConfig())
 	must.OK(t, s.Close())
 	_, _, errActions := s.Actions(t.Context(), "user:1", Span{}, nil)
-	_, errItems := s.Items(t.Context(), nil, 0, nil)
-	_, errPins := s.Pins(t.Context(), nil, true)
+	_, _, errItems := s.Items(t.Context(), nil, 0, nil)
+	_, _, errPins := s.Pins(t.Context(), nil, true)
 	for name, err := range map[string]error{
 		"Write": s.Write(Batch{}), "Sweep": s.Sweep(), "Actions": errActions, "Items": errItems, "Pins": errPins,
 	} {
@@ -300,14 +300,14 @@ func TestRead_RejectsDamagedRow(t *testing.T) {
 		return errors.Join(
 			db.Set(actionKey(nil, "user:1", floor(now), "x"), []byte{rowVersion, 200}, pebble.Sync),
 			db.Set(itemKey(nil, "pin:1", dayOf(floor(now))), []byte{rowVersion, 9}, pebble.Sync),
-			db.Merge(pinKey(nil, "pin:1", cardRow), []byte("short"), pebble.Sync),
+			db.Merge(pinKey(nil, "pin:1", facetsRow), []byte("short"), pebble.Sync),
 		)
 	})
 	must.OK(t, err)
 	defs := []Definition{{Entity: User, Aggregate: Count, Window: time.Hour}}
 	_, _, errActions := s.Actions(t.Context(), "user:1", Span{AsOf: now, Now: now}, defs)
-	_, errItems := s.Items(t.Context(), []schemas.PinID{"pin:1"}, now, defs)
-	_, errPins := s.Pins(t.Context(), []schemas.PinID{"pin:1"}, true)
+	_, _, errItems := s.Items(t.Context(), []schemas.PinID{"pin:1"}, now, defs)
+	_, _, errPins := s.Pins(t.Context(), []schemas.PinID{"pin:1"}, true)
 	for name, err := range map[string]error{"Actions": errActions, "Items": errItems, "Pins": errPins} {
 		if !errors.Is(err, packed.ErrTorn) {
 			t.Errorf("%s: got %v, want %v", name, err, packed.ErrTorn)
@@ -334,8 +334,8 @@ func TestScan_EndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, _, errActions := s.Actions(ctx, "user:1", Span{AsOf: now, Now: now}, []Definition{{Aggregate: Count, Window: time.Hour}})
-	_, errItems := s.Items(ctx, []schemas.PinID{"pin:1"}, now, nil)
-	_, errPins := s.Pins(ctx, []schemas.PinID{"pin:1"}, true)
+	_, _, errItems := s.Items(ctx, []schemas.PinID{"pin:1"}, now, nil)
+	_, _, errPins := s.Pins(ctx, []schemas.PinID{"pin:1"}, true)
 	for name, err := range map[string]error{"Actions": errActions, "Items": errItems, "Pins": errPins} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got %v, want %v", name, err, context.Canceled)

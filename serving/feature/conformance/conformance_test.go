@@ -172,7 +172,7 @@ func (w *world) checkActions(t *rapid.T, s store) {
 func (w *world) checkItems(t *rapid.T, s store) {
 	p := w.items[rapid.IntRange(0, len(w.items)-1).Draw(t, "pin")]
 	defs := rapid.SliceOfN(itemDefinitions(), 1, 5).Draw(t, "definitions")
-	got, err := s.Items(context.Background(), []schemas.PinID{p.pin, "pin:nothing-is-known-of", p.pin}, p.now, defs)
+	got, _, err := s.Items(context.Background(), []schemas.PinID{p.pin, "pin:nothing-is-known-of", p.pin}, p.now, defs)
 	must.OK(t, err)
 	for i, d := range defs {
 		for j, all := range [][]schemas.ItemCounts{p.counts, nil, p.counts} {
@@ -246,7 +246,7 @@ func (w *world) checkPins(t *testing.T, s store) {
 				want[p.pin] = own
 			}
 		}
-		got, err := s.Pins(t.Context(), pins, embeddings)
+		got, _, err := s.Pins(t.Context(), pins, embeddings)
 		must.OK(t, err)
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("with embeddings: %v (-want +got):\n%s", embeddings, diff)

@@ -229,18 +229,15 @@ func itemsOf(pin schemas.PinID, now schemas.Micros) *rapid.Generator[item] {
 func versionsOf(pin schemas.PinID) *rapid.Generator[versions] {
 	return rapid.Custom(func(t *rapid.T) versions {
 		p := versions{pin: pin}
-		for v := range rapid.IntRange(0, 4).Draw(t, "cards") {
-			c := schemas.Card{PinVersion: schemas.PinVersion{Pin: pin, Version: schemas.Version(v)}}
-			c.Author = rapid.SampledFrom([]schemas.UserID{"user:a", "user:b"}).Draw(t, "author")
-			c.Interests = rapid.SliceOfNDistinct(rapid.SampledFrom([]schemas.InterestID{"interest:a", "interest:b"}), 0, 2, rapid.ID).Draw(t, "interests")
-			c.Deleted = rapid.IntRange(0, 9).Draw(t, "deleted") == 0
-			p.cards = append(p.cards, c)
-		}
 		for v := range rapid.IntRange(0, 4).Draw(t, "versions") {
-			a := schemas.PinAttributes{Pin: pin, Version: schemas.Version(v)}
+			a := schemas.PinAttributes{Pin: pin, Version: schemas.Version(v), Deleted: rapid.IntRange(0, 9).Draw(t, "deleted") == 0}
+			a.Author = rapid.SampledFrom([]schemas.UserID{"user:a", "user:it's"}).Draw(t, "author")
+			a.Board = rapid.SampledFrom([]schemas.BoardID{"", "board:a"}).Draw(t, "board")
+			a.Language = rapid.SampledFrom([]string{"", "de"}).Draw(t, "language")
+			a.Interests = rapid.SliceOfNDistinct(rapid.SampledFrom([]schemas.InterestID{"interest:a", "interest:b"}), 0, 2, rapid.ID).Draw(t, "interests")
 			a.Attributes = rapid.MapOfN(rapid.SampledFrom([]string{"x", "y"}), rapid.SampledFrom([]string{"", "1"}), 0, 2).Draw(t, "attributes")
 			a.Embedding = actiontest.Embeddings().Draw(t, "embedding")
-			p.attributes = append(p.attributes, a)
+			p.all = append(p.all, a)
 		}
 		return p
 	})

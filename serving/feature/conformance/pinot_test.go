@@ -37,6 +37,7 @@ type cluster struct {
 	store              *pinot.Store
 	client             *pinot.Client
 	admin              *pinot.Admin
+	consumers          []topics.ExternalConsumer
 	broker, controller string // URLs
 	stream             pinot.Stream
 	streams            *topics.Streams
@@ -70,10 +71,12 @@ func startCluster(t testing.TB) *cluster {
 	at.Controller, at.Brokers = c.controller, []string{c.broker}
 	c.admin, err = pinot.NewAdmin(at)
 	must.OK(t, err)
+	c.consumers, err = pinot.NewExternalConsumers(at)
+	must.OK(t, err)
 	c.client, err = pinot.NewClient(at)
 	must.OK(t, err)
 	t.Cleanup(c.client.Close)
-	c.store = pinot.NewStore(feature.DefaultConfig(), c.client, nil) // no test reads pins
+	c.store = pinot.NewStore(feature.DefaultConfig(), c.client)
 	c.remove(t)
 	t.Cleanup(func() { c.remove(t) })
 	return c
@@ -95,11 +98,13 @@ func nextPort(t testing.TB, address string) string {
 	return net.JoinHostPort(host, strconv.Itoa(n+1))
 }
 
-// remove deletes table and schema, if they exist.
+// remove deletes tables and schemas, if they exist.
 func (c *cluster) remove(t testing.TB) {
 	t.Helper()
-	for _, path := range []string{"/tables/" + pinot.TableName, "/schemas/" + pinot.TableName} {
-		_, _ = call(context.Background(), http.MethodDelete, c.controller+path, "")
+	for _, name := range pinot.Tables() {
+		for _, path := range []string{"/tables/" + name, "/schemas/" + name} {
+			_, _ = call(context.Background(), http.MethodDelete, c.controller+path, "")
+		}
 	}
 }
 
@@ -120,33 +125,52 @@ func call(ctx context.Context, method, url, body string) ([]byte, error) {
 
 func (c *cluster) produce(t testing.TB, actions ...*schemas.EnrichedAction) {
 	t.Helper()
-	var records []*kgo.Record
-	for _, a := range actions {
-		value, err := c.streams.ActionsEnriched.Encode(a)
-		must.OK(t, err)
-		records = append(records, &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte(a.Actor), Value: value})
-	}
+	c.produceBatch(t, feature.Batch{Actions: actions})
+}
+
+// produceBatch produces the records of a batch, those of a topic in order.
+func (c *cluster) produceBatch(t testing.TB, b feature.Batch) {
+	t.Helper()
+	records := encoded(t, nil, c.streams.ActionsEnriched, b.Actions, func(a *schemas.EnrichedAction) string { return string(a.Actor) })
+	records = encoded(t, records, c.streams.ItemFeatures, b.Counts, func(c *schemas.ItemCounts) string { return string(c.Pin) })
+	records = encoded(t, records, c.streams.PinAttributes, b.Pins, func(p *schemas.PinAttributes) string { return string(p.Pin) })
 	must.OK(t, c.kafka.ProduceSync(t.Context(), records...).FirstErr())
 }
 
-// await returns when Pinot's servers have ingested the complete topic and its brokers query all of them. It then checks
-// that the table has n rows.
+func encoded[T any](t testing.TB, to []*kgo.Record, s topics.Stream[T], all []*T, key func(*T) string) []*kgo.Record {
+	t.Helper()
+	for _, r := range all {
+		value, err := s.Encode(r)
+		must.OK(t, err)
+		to = append(to, &kgo.Record{Topic: s.Name, Key: []byte(key(r)), Value: value})
+	}
+	return to
+}
+
+// await returns when Pinot's servers have ingested the complete topics and its brokers query all of them. It then checks
+// that there are n actions.
 func (c *cluster) await(t testing.TB, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	consumer := topics.ExternalConsumer{Name: pinot.Name, Topic: topics.ActionsEnriched, Reached: c.admin.Reached}
-	must.OK(t, topics.AwaitExternalConsumers(ctx, topics.Kafka{Brokers: c.stream.Brokers, Partitions: partitions, Embedded: true}, nil, consumer))
-	var found struct {
-		NumConsumingSegmentsQueried int
-		ResultTable                 struct{ Rows [][]int }
+	must.OK(t, topics.AwaitExternalConsumers(ctx, topics.Kafka{Brokers: c.stream.Brokers, Partitions: partitions, Embedded: true}, nil, c.consumers...))
+	counted := map[string]int{}
+	for _, table := range pinot.Tables() {
+		eventually.True(t, "brokers query all partitions of "+table, func() bool { // of a new table
+			var found struct {
+				NumConsumingSegmentsQueried int
+				ResultTable                 struct{ Rows [][]int }
+			}
+			body, err := call(ctx, http.MethodPost, c.broker+"/query/sql", `{"sql": "SELECT COUNT(*) FROM `+table+`"}`)
+			if err != nil || json.Unmarshal(body, &found) != nil || found.NumConsumingSegmentsQueried != partitions {
+				return false
+			}
+			counted[table] = found.ResultTable.Rows[0][0]
+			return true
+		})
 	}
-	eventually.True(t, "brokers query all partitions of a table", func() bool { // of a new table
-		body, err := call(ctx, http.MethodPost, c.broker+"/query/sql", `{"sql": "SELECT COUNT(*) FROM `+pinot.TableName+`"}`)
-		return err == nil && json.Unmarshal(body, &found) == nil && found.NumConsumingSegmentsQueried == partitions
-	})
-	if rows := found.ResultTable.Rows; !slices.EqualFunc(rows, [][]int{{n}}, slices.Equal) {
-		t.Fatalf("rows: %v, want %d", rows, n)
+	if got := counted[pinot.TableName]; got != n {
+		t.Fatalf("rows of actions: %v, want %d", got, n)
 	}
 }
 
@@ -161,18 +185,15 @@ func TestRealPinot(t *testing.T) {
 	}
 	other := c.stream
 	other.Partitions = 8
-	if differ, err := c.admin.Verify(t.Context(), other); err != nil || len(differ) != 1 || !strings.Contains(differ[0], "numPartitions: 4, want 8") {
+	if differ, err := c.admin.Verify(t.Context(), other); err != nil || len(differ) != len(pinot.Tables()) || !strings.Contains(differ[0], "numPartitions: 4, want 8") {
 		t.Errorf("with other partitions: %v, %v", differ, err)
 	}
 	now := time.Now()
-	pins, err := feature.OpenEmbedded(t.TempDir(), feature.DefaultConfig(), slog.New(slog.DiscardHandler), func() time.Time { return now })
-	must.OK(t, err)
-	t.Cleanup(func() { must.OK(t, pins.Close()) })
-	store := &filled{pinot.NewStore(feature.DefaultConfig(), c.client, pins), c, t, pins, map[string]bool{}}
+	store := &filled{c.store, c, t, c.documentedQueries(t, now)}
 	t.Run("conformance", func(t *testing.T) { run(t, store, schemas.MicrosOf(now)) })
 	few := feature.DefaultConfig()
 	few.MaxGroups = fewGroups
-	t.Run("few groups", func(t *testing.T) { runFewGroups(t, pinot.NewStore(few, c.client, pins), schemas.MicrosOf(now)) })
+	t.Run("few groups", func(t *testing.T) { runFewGroups(t, pinot.NewStore(few, c.client), schemas.MicrosOf(now)) })
 	t.Run("freshness", func(t *testing.T) { c.freshness(t) })
 	t.Run("aborted transaction", func(t *testing.T) { c.aborted(t) })
 }
@@ -182,7 +203,6 @@ type filled struct {
 	*pinot.Store
 	cluster *cluster
 	t       *testing.T
-	pins    *feature.EmbeddedStore
 	ids     map[string]bool // of all actions so far: one row per id, also for repeats
 }
 
@@ -190,10 +210,9 @@ func (f *filled) Write(b feature.Batch) error {
 	for _, a := range b.Actions {
 		f.ids[a.ID] = true
 	}
-	f.cluster.produce(f.t, b.Actions...)
+	f.cluster.produceBatch(f.t, b)
 	f.cluster.await(f.t, len(f.ids))
-	b.Actions = nil
-	return f.pins.Write(b)
+	return nil
 }
 
 // aborted produces in a transaction that is aborted, and in one that is committed.

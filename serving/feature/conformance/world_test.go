@@ -43,9 +43,8 @@ type item struct {
 
 // versions are the versions of a pin, the oldest first.
 type versions struct {
-	pin        schemas.PinID
-	cards      []schemas.Card
-	attributes []schemas.PinAttributes
+	pin schemas.PinID
+	all []schemas.PinAttributes
 }
 
 const hour = schemas.Micros(3600e6)
@@ -159,11 +158,8 @@ func (w *world) write(t *testing.T, s store) {
 		all = append(all, b)
 	}
 	for _, p := range w.pins {
-		for i := range p.cards {
-			all = append(all, feature.Batch{Cards: []*schemas.Card{&p.cards[i]}})
-		}
-		for i := range p.attributes {
-			all = append(all, feature.Batch{Pins: []*schemas.PinAttributes{&p.attributes[i]}})
+		for i := range p.all {
+			all = append(all, feature.Batch{Pins: []*schemas.PinAttributes{&p.all[i]}})
 		}
 	}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -174,8 +170,7 @@ func (w *world) write(t *testing.T, s store) {
 	for part := range slices.Chunk(all, len(all)/8) {
 		var b feature.Batch
 		for _, one := range part {
-			b.Actions, b.Counts = append(b.Actions, one.Actions...), append(b.Counts, one.Counts...)
-			b.Cards, b.Pins = append(b.Cards, one.Cards...), append(b.Pins, one.Pins...)
+			b.Actions, b.Counts, b.Pins = append(b.Actions, one.Actions...), append(b.Counts, one.Counts...), append(b.Pins, one.Pins...)
 		}
 		must.OK(t, s.Write(b))
 	}
@@ -183,11 +178,9 @@ func (w *world) write(t *testing.T, s store) {
 
 // newest returns the newest data of a pin, and whether the pin exists.
 func (v versions) newest() (own feature.PinAttributes, known bool) {
-	if n := len(v.cards); n > 0 {
-		own.Facets, known = v.cards[n-1].Facets, !v.cards[n-1].Deleted
+	if len(v.all) == 0 {
+		return own, false
 	}
-	if n := len(v.attributes); n > 0 {
-		own.Attributes, own.Embedding = v.attributes[n-1].Attributes, v.attributes[n-1].Embedding
-	}
-	return own, known
+	last := v.all[len(v.all)-1]
+	return feature.PinAttributes{Facets: last.Facets, Attributes: last.Attributes, Embedding: last.Embedding}, !last.Deleted
 }

@@ -84,35 +84,40 @@ func (a *Admin) Release(ctx context.Context) (Release, error) {
 	return "", errors.New("read version of pinot: the controller reports no module")
 }
 
-// wanted is the expected schema and table.
-type wanted struct{ schema, table []byte }
-
-func (a *Admin) wanted(ctx context.Context, s Stream) (wanted, error) {
-	release, err := a.Release(ctx)
-	if err != nil {
-		return wanted{}, err
-	}
-	var w wanted
-	if w.schema, err = Schema(); err != nil {
-		return wanted{}, err
-	}
-	w.table, err = Table(release, s)
-	return w, err
+// wanted is the expected schema and configuration of a table.
+type wanted struct {
+	name           string
+	schema, config []byte
 }
 
-// Apply creates or updates schema and table.
-func (a *Admin) Apply(ctx context.Context, s Stream) error {
-	w, err := a.wanted(ctx, s)
+func (a *Admin) wanted(ctx context.Context, s Stream) (all []wanted, err error) {
+	release, err := a.Release(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := a.put(ctx, "/schemas", "/schemas/"+TableName, w.schema); err != nil {
-		return fmt.Errorf("apply schema: %w", err)
+	for _, name := range Tables() {
+		schema, errSchema := schemaOf(name)
+		config, errConfig := configOf(name, release, s)
+		if err := errors.Join(errSchema, errConfig); err != nil {
+			return nil, err
+		}
+		all = append(all, wanted{name, schema, config})
 	}
-	if err := a.put(ctx, "/tables", "/tables/"+TableName, w.table); err != nil {
-		return fmt.Errorf("apply table: %w", err)
+	return all, nil
+}
+
+// Apply creates or updates the tables and their schemas.
+func (a *Admin) Apply(ctx context.Context, s Stream) error {
+	all, err := a.wanted(ctx, s)
+	for _, w := range all {
+		if err := a.put(ctx, "/schemas", "/schemas/"+w.name, w.schema); err != nil {
+			return fmt.Errorf("apply schema %s: %w", w.name, err)
+		}
+		if err := a.put(ctx, "/tables", "/tables/"+w.name, w.config); err != nil {
+			return fmt.Errorf("apply table %s: %w", w.name, err)
+		}
 	}
-	return nil
+	return err
 }
 
 // put updates an object, or creates it if it is missing.
@@ -127,27 +132,30 @@ func (a *Admin) put(ctx context.Context, all, one string, body []byte) error {
 	return err
 }
 
-// Verify returns the differences between the expected schema and table and the actual ones, path by path. It returns
+// Verify returns the differences between the expected schemas and tables and the actual ones, path by path. It returns
 // none if they agree. Additional settings, such as defaults, are not differences.
-func (a *Admin) Verify(ctx context.Context, s Stream) ([]string, error) {
-	w, err := a.wanted(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	schema, err := a.compare(ctx, "schema", "/schemas/"+TableName, w.schema, nil, func(v any) any { return v })
-	if err != nil {
-		return nil, err
-	}
-	table, err := a.compare(ctx, "table", "/tables/"+TableName, w.table, s.More, func(v any) any {
-		o, _ := v.(object)
-		table, _ := o["REALTIME"].(object)
-		if table == nil {
-			return nil
+func (a *Admin) Verify(ctx context.Context, s Stream) (differ []string, err error) {
+	all, err := a.wanted(ctx, s)
+	for _, w := range all {
+		schema, errSchema := a.compare(ctx, "schema "+w.name, "/schemas/"+w.name, w.schema, nil, func(v any) any { return v })
+		table, errTable := a.compare(ctx, "table "+w.name, "/tables/"+w.name, w.config, s.More, realtime)
+		if err := errors.Join(errSchema, errTable); err != nil {
+			return nil, err
 		}
-		table["tableName"] = strings.TrimSuffix(fmt.Sprint(table["tableName"]), "_REALTIME") // the controller adds it
-		return table
-	})
-	return append(schema, table...), err
+		differ = slices.Concat(differ, schema, table)
+	}
+	return differ, err
+}
+
+// realtime returns the configuration in the controller's response about a table, or nil without one.
+func realtime(v any) any {
+	o, _ := v.(object)
+	table, _ := o["REALTIME"].(object)
+	if table == nil {
+		return nil
+	}
+	table["tableName"] = strings.TrimSuffix(fmt.Sprint(table["tableName"]), "_REALTIME") // the controller adds it
+	return table
 }
 
 func (a *Admin) compare(ctx context.Context, what, path string, want []byte, secrets map[string]secure.Secret, inside func(any) any) ([]string, error) {

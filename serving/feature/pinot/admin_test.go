@@ -2,6 +2,7 @@ package pinot
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -31,28 +32,30 @@ func (c *controller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no quorum", http.StatusInternalServerError)
 	case r.URL.Path == "/version":
 		_, _ = io.WriteString(w, `{"other":"9","pinot-kafka-2.0":"0.11.0-1b4d6b6b0a"}`)
-	case r.Method == http.MethodGet && r.URL.Path == "/schemas/"+TableName:
-		if c.kept["schemas"] == nil {
+	case r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/schemas/"):
+		if c.kept[r.URL.Path] == nil {
 			http.NotFound(w, r)
 			return
 		}
-		_, _ = w.Write(c.kept["schemas"])
+		_, _ = w.Write(c.kept[r.URL.Path])
 	case r.Method == http.MethodGet:
-		c.table(w)
+		c.table(w, c.kept[r.URL.Path])
 	default:
 		c.calls = append(c.calls, r.Method+" "+r.URL.Path)
-		c.kept[strings.Split(r.URL.Path, "/")[1]] = body
+		var named struct{ SchemaName, TableName string }
+		_ = json.Unmarshal(body, &named)
+		c.kept["/"+strings.Split(r.URL.Path, "/")[1]+"/"+cmp.Or(named.SchemaName, named.TableName)] = body
 	}
 }
 
-func (c *controller) table(w http.ResponseWriter) {
-	if c.kept["tables"] == nil {
+func (c *controller) table(w http.ResponseWriter, kept []byte) {
+	if kept == nil {
 		_, _ = io.WriteString(w, "{}")
 		return
 	}
 	var table object
-	_ = json.Unmarshal(c.kept["tables"], &table)
-	table["tableName"], table["isDimTable"] = TableName+"_REALTIME", false
+	_ = json.Unmarshal(kept, &table)
+	table["tableName"], table["isDimTable"] = table["tableName"].(string)+"_REALTIME", false
 	_ = json.NewEncoder(w).Encode(object{"REALTIME": table})
 }
 
@@ -69,23 +72,36 @@ func (c *controller) setup(t *testing.T) Setup {
 func TestSetup_ApplyThenVerify(t *testing.T) {
 	c := &controller{kept: map[string][]byte{}}
 	setup := c.setup(t)
-	if got, err := setup.Verify(t.Context()); err != nil || !slices.Equal(got, []string{"schema: missing", "table: missing"}) {
+	var missing, want []string
+	for _, name := range Tables() {
+		missing = append(missing, "schema "+name+": missing", "table "+name+": missing")
+		want = append(want, "POST /schemas", "POST /tables")
+	}
+	for _, name := range Tables() {
+		want = append(want, "PUT /schemas/"+name, "PUT /tables/"+name)
+	}
+	if got, err := setup.Verify(t.Context()); err != nil || !slices.Equal(got, missing) {
 		t.Errorf("before: got %q, %v", got, err)
 	}
 	for range 2 {
 		must.OK(t, setup.Apply(t.Context()))
 	}
-	want := []string{"POST /schemas", "POST /tables", "PUT /schemas/" + TableName, "PUT /tables/" + TableName}
 	if !slices.Equal(c.calls, want) {
 		t.Errorf("calls: got %q, want %q", c.calls, want)
 	}
 	if got, err := setup.Verify(t.Context()); err != nil || len(got) > 0 {
 		t.Errorf("after: got %q, %v", got, err)
 	}
-	c.kept["tables"] = bytes.Replace(c.kept["tables"], []byte(`"96"`), []byte(`"24"`), 1)
-	c.kept["schemas"] = bytes.Replace(c.kept["schemas"], []byte(`"objectAuthor"`), []byte(`"author"`), 1)
+	for path, change := range map[string][2]string{
+		"/tables/" + CountsTable: {`"96"`, `"24"`}, "/schemas/" + TableName: {`"objectAuthor"`, `"author"`}, "/tables/" + PinsTable: {`"version"`, `"ts"`},
+	} {
+		c.kept[path] = bytes.Replace(c.kept[path], []byte(change[0]), []byte(change[1]), 1)
+	}
 	got, err := setup.Verify(t.Context())
-	for _, want := range []string{"table.segmentsConfig.retentionTimeValue: 24, want 96", "schema.dimensionFieldSpecs: objectAuthor is missing"} {
+	for _, want := range []string{
+		"table pin_counts.segmentsConfig.retentionTimeValue: 24, want 96", "schema actions_enriched.dimensionFieldSpecs: objectAuthor is missing",
+		"table pins.upsertConfig.comparisonColumn: ts, want version",
+	} {
 		if err != nil || !slices.Contains(got, want) {
 			t.Errorf("changed: got %q, %v, want %q", got, err, want)
 		}
@@ -98,13 +114,16 @@ func TestSetup_ApplyThenVerify(t *testing.T) {
 
 func TestSetup_DefinitionsEqualApply(t *testing.T) {
 	setup := (&controller{}).setup(t)
-	d, err := setup.Definitions(V0)
+	d, err := setup.Definitions(TableName, V0)
 	out := string(d.Schema) + string(d.Table)
 	if err != nil || !strings.Contains(out, `"schemaName": "actions_enriched"`) || !strings.Contains(out, `"stream.kafka.broker.list": "kafka:1"`) {
 		t.Errorf("got %s, %v", out, err)
 	}
-	if _, err := setup.Definitions("9"); err == nil {
+	if _, err := setup.Definitions(TableName, "9"); err == nil {
 		t.Error("an unknown release is accepted")
+	}
+	if _, err := setup.Definitions("boards", V0); err == nil {
+		t.Error("an unknown table is accepted")
 	}
 }
 

@@ -34,6 +34,9 @@ type standIn struct {
 
 const one = `{"resultTable":{"rows":[[1]]},"numServersQueried":1,"numServersResponded":1}`
 
+// none is an answer without rows, which has any width.
+const none = `{"resultTable":{"rows":[]},"numServersQueried":1,"numServersResponded":1}`
+
 func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the caller cancels
 	s.answer(w, r)
@@ -173,7 +176,7 @@ func TestBrokers_FailureKeepsCircuitBreakerClosed(t *testing.T) {
 				metrics, err := feature.NewMetrics(reg)
 				must.OK(t, err)
 				s, err := feature.NewService(feature.DefaultConfig(), feature.Deps{
-					Store: NewStore(feature.DefaultConfig(), among(t, bad, &standIn{answer: says(one)}), nil), Deleted: noneDeleted{},
+					Store: NewStore(feature.DefaultConfig(), among(t, bad, &standIn{answer: says(none)})), Deleted: noneDeleted{},
 					Definitions: define(t, "- {name: n, entity: user, aggregate: count}\n"), Metrics: metrics,
 					Log: slog.New(slog.DiscardHandler), Now: time.Now,
 				})

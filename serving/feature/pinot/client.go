@@ -22,7 +22,8 @@ import (
 // ErrTooLarge is returned when an answer is larger than Config.MaxResponseBytes.
 var ErrTooLarge = errors.New("answer is too large")
 
-// ErrPartial is returned when not all servers responded.
+// ErrPartial is returned when not all servers responded, or none was queried: a query names keys, and the partition of each
+// key has a consuming segment.
 var ErrPartial = errors.New("not all servers answered")
 
 // QueryError is an error that Pinot reports for a query. It never contains the SQL, which contains ids.
@@ -81,8 +82,7 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 // answer is the result of a query.
 type answer struct {
 	rows     [][]any   // a number is a json.Number, because a float64 would change long integers
-	fresh    time.Time // arrival of the newest action in the queried partitions, of the least fresh one; zero: unknown
-	capped   bool      // Pinot reached its limit of groups
+	fresh    time.Time // arrival of the newest record in the queried partitions, of the least fresh one; zero: unknown
 	complete int       // with ErrTooLarge: complete rows within Config.MaxResponseBytes; -1: there is no table
 }
 
@@ -272,16 +272,13 @@ func judge(res *startree.BrokerResponse, width int) (answer, error) {
 	if len(res.Exceptions) > 0 {
 		return answer{}, &QueryError{Code: res.Exceptions[0].ErrorCode}
 	}
-	if res.NumServersResponded < res.NumServersQueried {
+	if res.NumServersResponded < res.NumServersQueried || res.NumServersQueried == 0 {
 		return answer{}, fmt.Errorf("%w: %d of %d", ErrPartial, res.NumServersResponded, res.NumServersQueried)
 	}
 	if res.ResultTable == nil {
-		if res.NumServersQueried == 0 { // every segment was pruned
-			return answer{}, nil
-		}
 		return answer{}, errors.New("answer without a table")
 	}
-	a := answer{rows: res.ResultTable.Rows, capped: res.NumGroupsLimitReached}
+	a := answer{rows: res.ResultTable.Rows}
 	for _, r := range a.rows {
 		if len(r) != width {
 			return answer{}, fmt.Errorf("row of %d columns, want %d", len(r), width)

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -57,7 +58,7 @@ func TestQuery_SendsDeadline(t *testing.T) {
 		if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
 			t.Error(err)
 		}
-		_, _ = io.WriteString(w, "{}")
+		_, _ = io.WriteString(w, none)
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -75,12 +76,12 @@ func TestQuery_AcceptsOnlyCompleteAnswers(t *testing.T) {
 		want   func(error) bool
 	}{
 		"complete":   {says(`{` + table + `,"numServersQueried":1,"numServersResponded":1}`), func(err error) bool { return err == nil }},
-		"all pruned": {says(`{}`), func(err error) bool { return err == nil }},
+		"no server":  {says(`{` + table + `,"numServersQueried":0}`), func(err error) bool { return errors.Is(err, ErrPartial) }},
 		"exceptions": {says(`{` + table + `,"exceptions":[{"errorCode":710,"message":"` + secret + `"}]}`), func(err error) bool { var q *QueryError; return errors.As(err, &q) && q.Code == 710 }},
 		"partial":    {says(`{` + table + `,"numServersQueried":2,"numServersResponded":1}`), func(err error) bool { return errors.Is(err, ErrPartial) }},
 		"no table":   {says(`{"numServersQueried":1,"numServersResponded":1}`), func(err error) bool { return err != nil }},
 		"wide rows":  {says(`{"resultTable":{"rows":[[1,2]]},"numServersQueried":1,"numServersResponded":1}`), func(err error) bool { return err != nil }},
-		"many values": {says(`{"resultTable":{"rows":[` + strings.Repeat("[],", 8<<10) + `[]]}}`), func(err error) bool {
+		"many values": {says(`{"numServersQueried":1,"numServersResponded":1,"resultTable":{"rows":[` + strings.Repeat("[],", 8<<10) + `[]]}}`), func(err error) bool {
 			return err != nil && strings.Contains(err.Error(), "JSON values: want at most 8192")
 		}},
 		"no JSON":      {says(`<html>`), func(err error) bool { return err != nil }},
@@ -117,7 +118,7 @@ func TestQuery_AcceptsOnlyCompleteAnswers(t *testing.T) {
 
 func TestQuery_KeepsLongIntegers(t *testing.T) {
 	const long = "9007199254740993" // not a float64
-	a, err := broker(t, says(`{"resultTable":{"rows":[[`+long+`]]}}`)).query(t.Context(), "SELECT n", 1)
+	a, err := broker(t, says(`{"resultTable":{"rows":[[`+long+`]]},"numServersQueried":1,"numServersResponded":1}`)).query(t.Context(), "SELECT n", 1)
 	if err != nil || len(a.rows) != 1 || a.rows[0][0] != json.Number(long) {
 		t.Errorf("got %v, %v, want %s", a.rows, err, long)
 	}
@@ -194,7 +195,7 @@ func TestStore_ReadsRows(t *testing.T) {
 		fmt.Fprintf(w, `{"resultTable":{"rows":[%s,%s,%s,["other","user:2","save","pin:9",[],[],"{\"price\":\"100\"}",%d]]},"numServersQueried":1,"numServersResponded":1,"minConsumingFreshnessTimeMs":%d}`,
 			row("\U0001F600", "pin:2", ms), row("\uff5e", "pin:1", ms), row("c", "pin:3", ms-1), ms, ms)
 	})
-	s := NewStore(feature.DefaultConfig(), c, nil)
+	s := NewStore(feature.DefaultConfig(), c)
 	defs := define(t, `
 - {name: last, entity: user, aggregate: last, n: 2}
 - {name: price, entity: user, aggregate: sum, of: objectAttributes.price}
@@ -229,17 +230,13 @@ func TestStore_ReportsFreshnessPerAnswer(t *testing.T) {
 	c := broker(t, func(w http.ResponseWriter, r *http.Request) {
 		var q map[string]string
 		_ = json.NewDecoder(r.Body).Decode(&q)
-		rows := "[]"
-		if strings.HasPrefix(q["sql"], "SELECT COUNT(*)") {
-			rows = "[[0]]"
-		}
 		for user, fresh := range says {
 			if strings.Contains(q["sql"], "'"+user+"'") {
-				fmt.Fprintf(w, `{"resultTable":{"rows":%s},"numServersQueried":1,"numServersResponded":1,"minConsumingFreshnessTimeMs":%d}`, rows, fresh)
+				fmt.Fprintf(w, `{"resultTable":{"rows":[]},"numServersQueried":1,"numServersResponded":1,"minConsumingFreshnessTimeMs":%d}`, fresh)
 			}
 		}
 	})
-	s := NewStore(feature.DefaultConfig(), c, nil)
+	s := NewStore(feature.DefaultConfig(), c)
 	defs := define(t, "- {name: n, entity: user, aggregate: count}\n- {name: last, entity: user, aggregate: last}\n")
 	for n := range defs {
 		for _, tt := range []struct {
@@ -259,6 +256,7 @@ func TestRead_RejectsWrongRows(t *testing.T) {
 		"a number for a text": {"object", "7"}, "a text for a time": {timeColumn, `"now"`}, "no list": {"objectInterests", `"x"`},
 		"numbers in a list": {"objectInterests", "[1]"}, "texts in a vector": {"objectEmbedding", `[1,"x"]`}, "beyond 32 bits": {"objectEmbedding", "[1e39]"},
 		"no object": {"objectAttributesMap", `"["`}, "not a text": {"objectAttributesMap", "7"},
+		"counts of texts": {"countsMap", `"{\"save\":\"1\"}"`}, "counts not a text": {"countsMap", "[1]"}, "no sketch": {"actors", `"xyz"`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -266,8 +264,8 @@ func TestRead_RejectsWrongRows(t *testing.T) {
 			dec.UseNumber()
 			var v any
 			must.OK(t, dec.Decode(&v))
-			for _, c := range columns() {
-				if c.name == tt.column && c.read(&schemas.EnrichedAction{}, v) == nil {
+			for _, c := range slices.Concat(actionColumns(), countColumns()) {
+				if c.name == tt.column && c.read(&row{}, v) == nil {
 					t.Errorf("%s was read as %s", tt.value, tt.column)
 				}
 			}
@@ -322,7 +320,7 @@ func TestAdmin_HidesStreamSecrets(t *testing.T) {
 	s := Setup{Config: DefaultConfig(), Partitions: 4}
 	s.Config.StreamConfig = map[string]secure.Secret{"sasl.jaas.config": jaas}
 	for _, r := range []Release{V0, V1} {
-		table, err := Table(r, s.stream())
+		table, err := configOf(TableName, r, s.stream())
 		must.OK(t, err)
 		shown, err := masked(table, s.Config.StreamConfig)
 		must.OK(t, err)

@@ -1,154 +1,159 @@
 package pinot
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
-// TableName is the name of the table and of its schema.
-const TableName = "actions_enriched"
+// row is a row of any table. A row about a pin has it as the object.
+type row struct {
+	schemas.EnrichedAction
+	schemas.ItemCounts // counts and sketch of a step
+}
 
-// column is a column of the table.
+// column is a column of a table.
 type column struct {
 	name string
-	kind string // Pinot's data type
-	list bool
-	from string // ingestion transform from the record's fields; "": the field with the column's name
 	path string // features path of the column; the name of a map for all of its free attributes; "": none
-	read func(*schemas.EnrichedAction, any) error
+	read func(*row, any) error
 }
 
-// The columns of every query.
+// Names of columns in several tables or queries.
 const (
-	idColumn    = "id"
-	timeColumn  = "ts"
-	actorColumn = "actor"
+	idColumn        = "id"
+	timeColumn      = "ts"
+	actorColumn     = "actor"
+	pinColumn       = "pin"
+	embeddingColumn = "embedding"
 )
 
-// columns returns the columns of the table, in order. Parts of the record with a fixed name have a column each. The
-// free attributes of each of the three maps are one JSON column, without the rest of the map.
-func columns() []column {
-	text := func(name, path string, set func(*schemas.EnrichedAction, string)) column {
-		return column{name: name, kind: "STRING", path: path, read: func(a *schemas.EnrichedAction, v any) error {
-			s, ok := v.(string)
-			if !ok {
-				return fmt.Errorf("%s: %T is not a text", name, v)
-			}
-			set(a, s)
-			return nil
-		}}
-	}
-	from := func(c column, transform string) column { c.from = transform; return c }
+// actionColumns returns the columns of the actions, in order. Parts of the record with a fixed name have a column each.
+// The free attributes of each of the three maps are one JSON column, without the rest of the map.
+func actionColumns() []column {
+	const object, actor, verb = "objectAttributes", "actorAttributes", "verbAttributes"
 	return []column{
-		text(idColumn, "", func(a *schemas.EnrichedAction, s string) { a.ID = s }),
-		text(actorColumn, "actor", func(a *schemas.EnrichedAction, s string) { a.Actor = schemas.UserID(s) }),
-		text("verb", "verb", func(a *schemas.EnrichedAction, s string) { a.Verb = schemas.Verb(s) }),
-		text("object", "object", func(a *schemas.EnrichedAction, s string) { a.Object = schemas.ID(s) }),
-		from(text("objectAuthor", "objectAttributes.author", func(a *schemas.EnrichedAction, s string) {
-			a.ObjectAttributes.Author = schemas.UserID(s)
-		}), part("objectAttributes", "author")),
-		from(text("objectBoard", "objectAttributes.board", func(a *schemas.EnrichedAction, s string) {
-			a.ObjectAttributes.Board = schemas.BoardID(s)
-		}), part("objectAttributes", "board")),
-		from(text("verbBoard", "verbAttributes.board", func(a *schemas.EnrichedAction, s string) {
-			a.VerbAttributes.Board = schemas.BoardID(s)
-		}), part("verbAttributes", "board")),
-		from(text("verbSurface", "verbAttributes.surface", func(a *schemas.EnrichedAction, s string) {
-			a.VerbAttributes.Surface = s
-		}), part("verbAttributes", "surface")),
-		interests("objectInterests", "objectAttributes", func(a *schemas.EnrichedAction, list []schemas.InterestID) {
-			a.ObjectAttributes.Interests = list
-		}),
-		interests("actorInterests", "actorAttributes", func(a *schemas.EnrichedAction, list []schemas.InterestID) {
-			a.ActorAttributes.Interests = list
-		}),
-		embedding("objectEmbedding", "objectAttributes", func(a *schemas.EnrichedAction, v []float32) {
-			a.ObjectAttributes.Embedding = v
-		}),
-		embedding("actorEmbedding", "actorAttributes", func(a *schemas.EnrichedAction, v []float32) {
-			a.ActorAttributes.Embedding = v
-		}),
-		attributes("objectAttributesMap", "objectAttributes", func(a *schemas.EnrichedAction, m map[string]string) {
-			a.ObjectAttributes.Attributes = m
-		}),
-		attributes("actorAttributesMap", "actorAttributes", func(a *schemas.EnrichedAction, m map[string]string) {
-			a.ActorAttributes.Attributes = m
-		}),
-		attributes("verbAttributesMap", "verbAttributes", func(a *schemas.EnrichedAction, m map[string]string) {
-			a.VerbAttributes.Attributes = m
-		}),
-		{
-			name: timeColumn, kind: "LONG", from: `floor(divide("timestamp", 1000))`,
-			read: func(a *schemas.EnrichedAction, v any) error {
-				n, ok := v.(json.Number)
-				ms, err := n.Int64()
-				if !ok || err != nil {
-					return fmt.Errorf("%s: %v is not a time", timeColumn, v)
-				}
-				a.Timestamp = schemas.Micros(ms) * 1000
-				return nil
-			},
-		},
+		text(idColumn, "", func(r *row) *string { return &r.ID }),
+		text(actorColumn, "actor", func(r *row) *schemas.UserID { return &r.Actor }),
+		text("verb", "verb", func(r *row) *schemas.Verb { return &r.Verb }),
+		text("object", "object", func(r *row) *schemas.ID { return &r.Object }),
+		text("objectAuthor", object+".author", func(r *row) *schemas.UserID { return &r.ObjectAttributes.Author }),
+		text("objectBoard", object+".board", func(r *row) *schemas.BoardID { return &r.ObjectAttributes.Board }),
+		text("verbBoard", verb+".board", func(r *row) *schemas.BoardID { return &r.VerbAttributes.Board }),
+		text("verbSurface", verb+".surface", func(r *row) *string { return &r.VerbAttributes.Surface }),
+		interests("objectInterests", object+".interests", func(r *row) *[]schemas.InterestID { return &r.ObjectAttributes.Interests }),
+		interests("actorInterests", actor+".interests", func(r *row) *[]schemas.InterestID { return &r.ActorAttributes.Interests }),
+		embedding("objectEmbedding", object+".embedding", func(r *row) *[]float32 { return &r.ObjectAttributes.Embedding }),
+		embedding("actorEmbedding", actor+".embedding", func(r *row) *[]float32 { return &r.ActorAttributes.Embedding }),
+		attributes("objectAttributesMap", object, func(r *row) *map[string]string { return &r.ObjectAttributes.Attributes }),
+		attributes("actorAttributesMap", actor, func(r *row) *map[string]string { return &r.ActorAttributes.Attributes }),
+		attributes("verbAttributesMap", verb, func(r *row) *map[string]string { return &r.VerbAttributes.Attributes }),
+		millis(),
 	}
 }
 
-// part returns the transform that extracts a text from a nested record.
-func part(record, field string) string {
-	return fmt.Sprintf(`jsonPathString(%s, '$.%s', '')`, record, field)
+// pinColumns returns the columns of the pins that queries select.
+func pinColumns() []column {
+	return []column{
+		text(pinColumn, "", func(r *row) *schemas.ID { return &r.Object }),
+		text("author", "", func(r *row) *schemas.UserID { return &r.ObjectAttributes.Author }),
+		text("board", "", func(r *row) *schemas.BoardID { return &r.ObjectAttributes.Board }),
+		interests("interests", "", func(r *row) *[]schemas.InterestID { return &r.ObjectAttributes.Interests }),
+		text("language", "", func(r *row) *string { return &r.ObjectAttributes.Language }),
+		attributes("attributesMap", "", func(r *row) *map[string]string { return &r.ObjectAttributes.Attributes }),
+		embedding(embeddingColumn, "", func(r *row) *[]float32 { return &r.ObjectAttributes.Embedding }),
+	}
 }
 
-func interests(name, record string, set func(*schemas.EnrichedAction, []schemas.InterestID)) column {
-	return column{
-		name: name, kind: "STRING", list: true, path: record + ".interests",
-		from: fmt.Sprintf(`jsonPathArrayDefaultEmpty(%s, '$.interests')`, record),
-		read: func(a *schemas.EnrichedAction, v any) error {
-			list, err := members(name, v)
-			var ids []schemas.InterestID
-			for _, m := range list {
-				id, ok := m.(string)
-				if !ok {
-					return fmt.Errorf("%s: %T is not a text", name, m)
-				}
-				if id != "" { // an empty list is stored as ""
-					ids = append(ids, schemas.InterestID(id))
-				}
-			}
-			set(a, ids)
+// countColumns returns the columns of the counts of a pin in a step.
+func countColumns() []column {
+	return []column{
+		text(pinColumn, "", func(r *row) *schemas.ID { return &r.Object }),
+		counts(),
+		{name: "actors", read: func(r *row, v any) (err error) {
+			s, _ := v.(string)
+			r.Actors, err = hex.DecodeString(s)
 			return err
-		},
+		}},
+		millis(),
 	}
+}
+
+// meanColumns returns the columns of the mean of a pin's recent actors.
+func meanColumns() []column {
+	return []column{
+		text(pinColumn, "", func(r *row) *schemas.ID { return &r.Object }),
+		embedding(embeddingColumn, "", func(r *row) *[]float32 { return &r.Embedding }),
+	}
+}
+
+func text[T ~string](name, path string, field func(*row) *T) column {
+	return column{name: name, path: path, read: func(r *row, v any) error {
+		s, ok := v.(string)
+		if !ok {
+			return fmt.Errorf("%s: %T is not a text", name, v)
+		}
+		*field(r) = T(s)
+		return nil
+	}}
+}
+
+// millis returns the time column.
+func millis() column {
+	return column{name: timeColumn, read: func(r *row, v any) error {
+		n, ok := v.(json.Number)
+		ms, err := n.Int64()
+		if !ok || err != nil {
+			return fmt.Errorf("%s: %v is not a time", timeColumn, v)
+		}
+		r.Timestamp = schemas.Micros(ms) * 1000
+		return nil
+	}}
+}
+
+func interests(name, path string, field func(*row) *[]schemas.InterestID) column {
+	return column{name: name, path: path, read: func(r *row, v any) error {
+		list, err := members(name, v)
+		var ids []schemas.InterestID
+		for _, m := range list {
+			id, ok := m.(string)
+			if !ok {
+				return fmt.Errorf("%s: %T is not a text", name, m)
+			}
+			if id != "" { // an empty list is stored as ""
+				ids = append(ids, schemas.InterestID(id))
+			}
+		}
+		*field(r) = ids
+		return err
+	}}
 }
 
 // embedding returns a column for a list of floats. An empty list is stored as a single −∞, Pinot's default, which no
 // record contains.
-func embedding(name, record string, set func(*schemas.EnrichedAction, []float32)) column {
-	return column{
-		name: name, kind: "FLOAT", list: true, path: record + ".embedding",
-		from: fmt.Sprintf(`jsonPathArrayDefaultEmpty(%s, '$.embedding')`, record),
-		read: func(a *schemas.EnrichedAction, v any) error {
-			list, err := members(name, v)
-			if err != nil || len(list) == 1 && !isNumber(list[0]) {
-				return err
+func embedding(name, path string, field func(*row) *[]float32) column {
+	return column{name: name, path: path, read: func(r *row, v any) error {
+		list, err := members(name, v)
+		if err != nil || len(list) == 1 && !isNumber(list[0]) {
+			return err
+		}
+		vector := make([]float32, len(list))
+		for i, m := range list {
+			n, ok := m.(json.Number)
+			x, err := n.Float64()
+			if !ok || err != nil || math.Abs(x) > math.MaxFloat32 {
+				return fmt.Errorf("%s: %v is not a number of 32 bits", name, m)
 			}
-			vector := make([]float32, len(list))
-			for i, m := range list {
-				n, ok := m.(json.Number)
-				x, err := n.Float64()
-				if !ok || err != nil || math.Abs(x) > math.MaxFloat32 {
-					return fmt.Errorf("%s: %v is not a number of 32 bits", name, m)
-				}
-				vector[i] = float32(x)
-			}
-			set(a, vector)
-			return nil
-		},
-	}
+			vector[i] = float32(x)
+		}
+		*field(r) = vector
+		return nil
+	}}
 }
 
 // isNumber reports whether v is a JSON number, unlike "-Infinity".
@@ -162,38 +167,52 @@ func members(name string, v any) ([]any, error) {
 	return list, nil
 }
 
-// attributes returns a column for one of the maps, as the text of a JSON object.
-func attributes(name, record string, set func(*schemas.EnrichedAction, map[string]string)) column {
-	return column{
-		name: name, kind: "JSON", path: record,
-		from: fmt.Sprintf(`jsonFormat(jsonPath(%s, '$.attributes'))`, record),
-		read: func(a *schemas.EnrichedAction, v any) error {
-			text, ok := v.(string)
-			if !ok {
-				return fmt.Errorf("%s: %T is not a text", name, v)
-			}
-			m := map[string]string{}
-			if text != "" && text != "null" {
-				if err := json.Unmarshal([]byte(text), &m); err != nil {
-					return fmt.Errorf("%s: %w", name, err)
-				}
-			}
-			set(a, m)
-			return nil
-		},
-	}
+// attributes returns a column for a map, as the text of a JSON object.
+func attributes(name, path string, field func(*row) *map[string]string) column {
+	return column{name: name, path: path, read: func(r *row, v any) (err error) {
+		*field(r), err = mapOf[string](name, v)
+		return err
+	}}
 }
 
-// columnOf returns the column that holds a path. A free attribute is in the column of its map.
-func columnOf(p feature.Path) (column, bool) {
-	all, name := columns(), p.String()
-	if i := slices.IndexFunc(all, func(c column) bool { return c.path == name }); i >= 0 {
-		return all[i], true
+// counts returns the column of counts by verb. Most rows of a query have one of a few texts, which are parsed once.
+func counts() column {
+	seen := map[string]map[string]int64{}
+	return column{name: "countsMap", read: func(r *row, v any) (err error) {
+		text, _ := v.(string)
+		if r.Counts = seen[text]; r.Counts == nil {
+			r.Counts, err = mapOf[int64]("countsMap", v)
+			seen[text] = r.Counts
+		}
+		return err
+	}}
+}
+
+// mapOf reads the text of a JSON object.
+func mapOf[T any](name string, v any) (map[string]T, error) {
+	text, ok := v.(string)
+	if !ok {
+		return nil, fmt.Errorf("%s: %T is not a text", name, v)
 	}
+	m := map[string]T{}
+	if text == "" || text == "null" {
+		return m, nil
+	}
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return m, nil
+}
+
+// columnOf returns the column of the actions that holds a path. A free attribute is in the column of its map.
+func columnOf(p feature.Path) column {
+	name := p.String()
 	record, _, _ := strings.Cut(name, ".")
-	i := slices.IndexFunc(all, func(c column) bool { return c.kind == "JSON" && c.path == record })
-	if i < 0 {
-		return column{}, false
+	var of column
+	for _, c := range actionColumns() {
+		if c.path == name || c.path == record && of.name == "" {
+			of = c
+		}
 	}
-	return all[i], false
+	return of
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature/pinot"
 )
 
-// Pinot itself evaluates a count. For any other feature it returns the rows, and this package evaluates them.
+// Pinot returns the rows of a user, and this package evaluates features over them.
 func ExampleStore_Actions() {
 	broker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var query struct{ SQL string }
 		if err := json.NewDecoder(r.Body).Decode(&query); err == nil {
 			fmt.Println(strings.ReplaceAll(query.SQL, " AND ", "\n  AND "))
 		}
-		_, _ = io.WriteString(w, `{"resultTable":{"rows":[[3]]},"numServersQueried":1,"numServersResponded":1}`)
+		_, _ = io.WriteString(w, `{"resultTable":{"rows":[["a","user:ada","save",7000000],["b","user:ada","save",6000000]]},"numServersQueried":1,"numServersResponded":1}`)
 	}))
 	defer broker.Close()
 	cfg := pinot.DefaultConfig()
@@ -39,16 +39,16 @@ features:
 		return
 	}
 	now := feature.Span{AsOf: 7_200_000_000, Now: 7_200_000_000}
-	results, _, err := pinot.NewStore(feature.DefaultConfig(), client, nil).Actions(context.Background(), "user:ada", now, saves)
+	results, _, err := pinot.NewStore(feature.DefaultConfig(), client).Actions(context.Background(), "user:ada", now, saves)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	fmt.Println(saves[0].Name, "is", results[0].Value)
 	// Output:
-	// SELECT COUNT(*) FROM actions_enriched WHERE actor = 'user:ada'
+	// SELECT id, actor, verb, ts FROM actions_enriched WHERE actor IN ('user:ada')
 	//   AND ts > 3600000
 	//   AND ts <= 7200000
-	//   AND verb IN ('save') LIMIT 10002
-	// saves_1h is 3
+	//   AND verb IN ('save') ORDER BY ts DESC, id DESC LIMIT 100001
+	// saves_1h is 2
 }

@@ -29,20 +29,24 @@ func FuzzAnswer(f *testing.F) {
 	}
 	builtin, err := feature.Parse("built in", []byte(feature.Builtin))
 	must.OK(f, err)
-	var users []feature.Definition
+	var users, ofPins []feature.Definition
 	for _, d := range builtin {
 		if d.Entity == feature.User && d.Window > 0 {
 			users = append(users, d)
+		}
+		if d.Entity == feature.Pin && d.Aggregate != feature.Ratio {
+			ofPins = append(ofPins, d)
 		}
 	}
 	if len(users) < 3 {
 		f.Fatalf("only %d built-in features of users", len(users))
 	}
-	store := NewStore(feature.DefaultConfig(), client, nil)
+	store := NewStore(feature.DefaultConfig(), client)
 	span := feature.Span{AsOf: 1_000_000_000_000, Now: 1_000_000_000_000}
 	f.Add([]byte(`{}`), false)
 	f.Add([]byte(`{"resultTable":{"rows":[[3]]},"numServersQueried":1,"numServersResponded":1}`), true)
 	f.Add([]byte(`{"resultTable":{"rows":[["a",1e999],[null,"x"]]},"minConsumingFreshnessTimeMs":9223372036854775807}`), true)
+	f.Add([]byte(`{"resultTable":{"rows":[["pin:1","{\"save\":1}","a0b1",300000]]},"numServersQueried":1,"numServersResponded":1}`), false)
 	f.Add([]byte(`{"resultTable":{"rows":[null,[]]},"exceptions":[{"errorCode":-1}]}`), false)
 	f.Fuzz(func(t *testing.T, answer []byte, one bool) {
 		text = answer
@@ -54,6 +58,11 @@ func FuzzAnswer(f *testing.F) {
 		if err == nil && len(got) != len(defs) {
 			t.Errorf("%q: %d results for %d features", answer, len(got), len(defs))
 		}
+		pins := []schemas.PinID{"pin:1", "pin:2"}
+		if items, _, err := store.Items(t.Context(), pins, span.Now, ofPins); err == nil && (len(items) != 2 || len(items[0]) != len(ofPins)) {
+			t.Errorf("%q: results %v for two pins", answer, items)
+		}
+		_, _, _ = store.Pins(t.Context(), pins, one)
 		if _, err := json.Marshal(fresh); err != nil {
 			t.Errorf("%q: fresh to %v, which cannot be answered", answer, fresh)
 		}

@@ -1,7 +1,9 @@
 package pinot
 
 import (
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -9,17 +11,18 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
-// scripted is a broker that answers a count, and the newest rows up to their LIMIT.
+// scripted is a broker that answers the newest rows up to their LIMIT.
 type scripted struct {
-	count string   // the complete answer
-	rows  []string // newest first
+	rows []string // newest first
 
 	mu   sync.Mutex
 	sent []string
@@ -33,10 +36,6 @@ func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent = append(s.sent, q["sql"])
-	if strings.Contains(q["sql"], "COUNT(") {
-		_, _ = fmt.Fprint(w, s.count)
-		return
-	}
 	most, _ := strconv.Atoi(limit.FindStringSubmatch(q["sql"])[1])
 	rows := strings.Join(s.rows[:min(most, len(s.rows))], ",")
 	_, _ = fmt.Fprintf(w, `{"resultTable":{"dataSchema":{"columnNames":["id"]},"rows":[%s]},"exceptions":[],"numServersQueried":1,"numServersResponded":1}`, rows)
@@ -46,53 +45,6 @@ func (s *scripted) all() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sent
-}
-
-// Pinot counts by group up to the limit of groups. Above it, the store returns the newest groups, which it reads from
-// rows.
-func TestStore_CountsGroupsUpToLimit(t *testing.T) {
-	const tail = `,"numServersQueried":1,"numServersResponded":1}`
-	counts := func(rows string) string { return `{"resultTable":{"rows":[` + rows + `]}` + tail }
-	row := func(id, surface string, ago int64) string {
-		return fmt.Sprintf(`["%s","user:1","%s",%d]`, id, surface, int64(now)/1000-ago)
-	}
-	rows := []string{row("c", "search", 0), row("b", "", 1), row("a", "home", 2)}
-	newest := feature.Result{Value: feature.Groups{"search": 1}, Reasons: []feature.Reason{feature.Cap}}
-	const oneKey, twoKeys = "verbAttributes.surface", "[verbAttributes.surface, actor]"
-	newestOfTwo := feature.Result{Value: feature.Groups{"search|user:1": 1}, Reasons: []feature.Reason{feature.Cap}}
-	tests := map[string]struct {
-		count   string
-		want    feature.Result
-		queries int
-		by      string
-	}{
-		"at the limit":                  {counts(`["home",1]`), feature.Result{Value: feature.Groups{"home": 1}}, 1, oneKey},
-		"at the limit, outside actions": {counts(`["home",1],["",1]`), feature.Result{Value: feature.Groups{"home": 1}}, 1, oneKey},
-		"outside actions first":         {counts(`["",1],["home",1]`), feature.Result{Value: feature.Groups{"home": 1}}, 1, oneKey},
-		"above the limit":               {counts(`["home",1],["search",1]`), newest, 2, oneKey},
-		"above, with outside actions":   {counts(`["home",1],["",1],["search",1]`), newest, 2, oneKey},
-		"two keys":                      {counts(`["home","user:1",1],["","user:1",2]`), feature.Result{Value: feature.Groups{"home|user:1": 1}}, 1, twoKeys},
-		"two keys, rows cut off":        {counts(`["home","user:1",1],["","user:1",2],["home","",1]`), newestOfTwo, 2, twoKeys},
-		"more than Pinot counts":        {`{"resultTable":{"rows":[["home",1]]},"numGroupsLimitReached":true` + tail, newest, 2, oneKey},
-		"more than an answer holds":     {counts(`["` + strings.Repeat("x", 64<<10) + `",1]`), newest, 2, oneKey},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			s := &scripted{count: tt.count, rows: rows}
-			cfg := feature.DefaultConfig()
-			cfg.MaxGroups = 1
-			defs := define(t, "- {name: n, entity: user, aggregate: count, group_by: "+tt.by+"}\n")
-			store := NewStore(cfg, broker(t, s.ServeHTTP), nil)
-			got, _, err := store.Actions(t.Context(), "user:1", feature.Span{AsOf: now, Now: now}, defs)
-			must.OK(t, err)
-			if diff := cmp.Diff([]feature.Result{tt.want}, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-			if sent := s.all(); len(sent) != tt.queries || !strings.HasSuffix(sent[0], " LIMIT 3") {
-				t.Errorf("sent %q, want %d, the first with a limit above the groups", sent, tt.queries)
-			}
-		})
-	}
 }
 
 // A user whose rows exceed the maximum size of an answer gets the newest that fit. This is not a failure of the store.
@@ -111,7 +63,7 @@ func TestStore_ReducesWideRows(t *testing.T) {
 			for i := range tt.rows { // one per minute
 				s.rows = append(s.rows, wide(t, i, tt.bytes))
 			}
-			store := NewStore(feature.DefaultConfig(), broker(t, s.ServeHTTP), nil)
+			store := NewStore(feature.DefaultConfig(), broker(t, s.ServeHTTP))
 			defs := define(t, `
 - {name: all, entity: user, aggregate: sum, of: objectAttributes.price}
 - {name: newest, entity: user, aggregate: sum, of: objectAttributes.price, window: 1m}
@@ -172,7 +124,7 @@ func TestStore_OversizedErrorIsAFailure(t *testing.T) {
 			_, _ = w.Write(append([]byte(text), make([]byte, 64<<10)...))
 		})
 		defs := define(t, "- {name: last, entity: user, aggregate: last}\n")
-		store := NewStore(feature.DefaultConfig(), c, nil)
+		store := NewStore(feature.DefaultConfig(), c)
 		if got, _, err := store.Actions(t.Context(), "user:1", feature.Span{AsOf: now, Now: now}, defs); err == nil {
 			t.Errorf("%s: answered %+v", name, got)
 		}
@@ -205,7 +157,7 @@ func TestStore_ReportsRowsAboveLimit(t *testing.T) {
 			s := &scripted{rows: tt.rows}
 			cfg := feature.DefaultConfig()
 			cfg.MaxActions = 2
-			store := NewStore(cfg, broker(t, s.ServeHTTP), nil)
+			store := NewStore(cfg, broker(t, s.ServeHTTP))
 			defs := define(t, "- {name: n, entity: user, aggregate: count, window: 1h}\n- {name: wider, entity: user, aggregate: count}\n")
 			got, _, err := store.Actions(t.Context(), one, feature.Span{AsOf: now, Now: now}, defs)
 			must.OK(t, err)
@@ -216,5 +168,79 @@ func TestStore_ReportsRowsAboveLimit(t *testing.T) {
 				t.Errorf("sent %q, want both readings of the id at once", sent)
 			}
 		})
+	}
+}
+
+// ofTable answers queries of each table, and requires that there is an answer for it.
+func ofTable(t *testing.T, answers map[string]string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var q map[string]string
+		_ = json.NewDecoder(r.Body).Decode(&q)
+		for name, rows := range answers {
+			if strings.Contains(q["sql"], " FROM "+name+" WHERE pin IN ('pin:1', 'pin:2')") {
+				_, _ = fmt.Fprintf(w, `{"resultTable":{"rows":%s},"numServersQueried":1,"numServersResponded":1,"minConsumingFreshnessTimeMs":%d}`, rows, 1000*len(name))
+				return
+			}
+		}
+		t.Errorf("no answer for %s", q["sql"])
+	}
+}
+
+// A step that Pinot returns twice, while its row moves to another segment, counts once. The mean of a deleted pin's actors
+// does not count. The freshness is that of the least fresh table.
+func TestStore_Items(t *testing.T) {
+	defs := define(t, `
+- {name: saves, entity: pin, verbs: save, window: 1h, aggregate: count}
+- {name: actors, entity: pin, window: 1h, aggregate: distinct}
+- {name: mean, entity: pin, aggregate: mean_embedding}
+`)
+	start := int64(now) / 1000 / 300_000 * 300_000
+	actors := hex.EncodeToString(schemas.Sketch(nil).Add("user:1").Add("user:2"))
+	s := NewStore(feature.DefaultConfig(), broker(t, ofTable(t, map[string]string{
+		CountsTable: fmt.Sprintf(`[["pin:1","{\"save\":2}",%q,%d],["pin:2","{\"save\":5}","",%d],["pin:1","{\"save\":2}",%q,%d],["pin:other","{\"save\":9}","",%d]]`,
+			actors, start, start, actors, start, start),
+		MeansTable: `[["pin:1",[1,2]],["pin:2",[3,4]]]`, PinsTable: `[["pin:2"]]`,
+	})))
+	got, fresh, err := s.Items(t.Context(), []schemas.PinID{"pin:1", "pin:2"}, now, defs)
+	must.OK(t, err)
+	want := [][]feature.Result{
+		{{Value: feature.Number(2)}, {Value: feature.Number(2)}, {Value: feature.Vector{1, 2}}},
+		{{Value: feature.Number(5)}, {Value: feature.Number(0)}, {Reasons: []feature.Reason{feature.Empty}}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !fresh.Equal(time.Unix(int64(len(PinsTable)), 0)) {
+		t.Errorf("fresh to %v, want that of the table %s", fresh, PinsTable)
+	}
+}
+
+// Pins whose rows exceed the maximum size of an answer are read in parts, down to a single pin.
+func TestStore_ReadsPinsInParts(t *testing.T) {
+	var pins []schemas.PinID
+	for i := range 10 {
+		pins = append(pins, schemas.PinID(fmt.Sprint("pin:", i)))
+	}
+	read := func(bytes int) (map[schemas.PinID]feature.PinAttributes, error) {
+		c := broker(t, func(w http.ResponseWriter, r *http.Request) {
+			var q map[string]string
+			_ = json.NewDecoder(r.Body).Decode(&q)
+			var rows []string
+			for _, pin := range pins {
+				if strings.Contains(q["sql"], "'"+string(pin)+"'") {
+					rows = append(rows, fmt.Sprintf(`[%q,"user:a","",[],"","{\"x\":\"%s\"}"]`, pin, strings.Repeat("x", bytes)))
+				}
+			}
+			_, _ = fmt.Fprintf(w, `{"resultTable":{"rows":[%s]},"numServersQueried":1,"numServersResponded":1}`, strings.Join(rows, ","))
+		})
+		known, _, err := NewStore(feature.DefaultConfig(), c).Pins(t.Context(), pins, false)
+		return known, err
+	}
+	known, err := read(20 << 10)
+	if err != nil || len(known) != len(pins) {
+		t.Errorf("read %d of %d pins, %v", len(known), len(pins), err)
+	}
+	if _, err := read(64 << 10); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("a pin above the limit: got %v", err)
 	}
 }

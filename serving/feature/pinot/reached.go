@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"time"
@@ -15,36 +16,61 @@ import (
 // Name is the name of Pinot as an external consumer.
 const Name = "pinot"
 
-// NewExternalConsumer returns Pinot's servers as an external consumer of the enriched actions. It returns the errors of
-// NewAdmin.
-func NewExternalConsumer(cfg Config) (topics.ExternalConsumer, error) {
+// NewExternalConsumers returns Pinot's servers as an external consumer of each topic of the tables. It returns the errors
+// of NewAdmin.
+func NewExternalConsumers(cfg Config) (all []topics.ExternalConsumer, err error) {
 	a, err := NewAdmin(cfg)
 	if err != nil {
-		return topics.ExternalConsumer{}, err
+		return nil, err
 	}
-	return topics.ExternalConsumer{Name: Name, Topic: topics.ActionsEnriched, Reached: a.Reached}, nil
+	add := func(topic string, tables ...string) {
+		reached := func(ctx context.Context) (map[int32]int64, error) { return a.Reached(ctx, tables...) }
+		all = append(all, topics.ExternalConsumer{Name: Name, Topic: topic, Reached: reached})
+	}
+	add(topics.ActionsEnriched, TableName)
+	add(topics.ItemFeatures, CountsTable, MeansTable)
+	add(topics.PinAttributes, PinsTable)
+	return all, nil
 }
 
 // reachedTimeout limits a request for the offsets. The controller queries all servers.
 const reachedTimeout = 5 * time.Second
 
-// Reached requests from the controller the offset of the next record, for each partition of the topic. A server advances the
+// Reached requests from the controller the offset of the next record, for each partition of a topic that the tables read. A server advances the
 // offset when a record has been indexed, or skipped as invalid or duplicate. Queries see indexed records, so the
-// answers of that server contain every record below the offset. Of several replicas, and of a segment that ends while
-// the next one starts, the lowest offset counts. A replica whose server does not respond to the controller is ignored
+// answers of that server contain every record below the offset. Of several tables and replicas, and of a segment that ends
+// while the next one starts, the lowest offset counts. A replica whose server does not respond to the controller is ignored
 // if another one responds.
 //
 // Brokers may not query the servers yet. They receive a new table or a new segment from ZooKeeper, usually within a
 // second.
 //
-// Reached returns an error if the controller does not respond within five seconds or has no such table, or if no server
+// Reached returns an error if the controller does not respond within five seconds or has no table of the topic, or if no server
 // reports an offset for a segment.
-func (a *Admin) Reached(ctx context.Context) (map[int32]int64, error) {
+func (a *Admin) Reached(ctx context.Context, tables ...string) (least map[int32]int64, err error) {
+	for _, table := range tables {
+		reached, err := a.reached(ctx, table)
+		if err != nil {
+			return nil, err
+		}
+		if least == nil {
+			least = reached
+		}
+		maps.DeleteFunc(least, func(p int32, _ int64) bool { _, begun := reached[p]; return !begun })
+		for p, at := range least {
+			least[p] = min(at, reached[p])
+		}
+	}
+	return least, nil
+}
+
+// reached returns the offsets of one table.
+func (a *Admin) reached(ctx context.Context, table string) (map[int32]int64, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, reachedTimeout, fmt.Errorf("the controller does not answer within %s", reachedTimeout))
 	defer cancel()
-	text, err := a.call(ctx, http.MethodGet, "/tables/"+TableName+"/consumingSegmentsInfo", nil)
+	text, err := a.call(ctx, http.MethodGet, "/tables/"+table+"/consumingSegmentsInfo", nil)
 	if errors.Is(err, errAbsent) {
-		err = fmt.Errorf(`table %s %w: "smartfeed pinot apply" creates it`, TableName, err)
+		err = fmt.Errorf(`table %s %w: "smartfeed pinot apply" creates it`, table, err)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)

@@ -45,16 +45,16 @@ func (s segments) text(r Release) string {
 	return text + "}"
 }
 
-// consumerOf returns an external consumer whose controller responds with answer.
+// consumerOf returns the external consumer of the actions, whose controller responds with answer.
 func consumerOf(t *testing.T, answer http.HandlerFunc) topics.ExternalConsumer {
 	t.Helper()
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
 	cfg := DefaultConfig()
 	cfg.Controller = strings.TrimPrefix(server.URL, "http://")
-	f, err := NewExternalConsumer(cfg)
+	all, err := NewExternalConsumers(cfg)
 	must.OK(t, err)
-	return f
+	return all[0]
 }
 
 func TestReached(t *testing.T) {
@@ -88,6 +88,26 @@ func TestReached(t *testing.T) {
 	}
 }
 
+// Two tables read item-features. Their consumer has reached what both have ingested.
+func TestReached_LowestOfTables(t *testing.T) {
+	offsets := map[string]segments{
+		CountsTable: {"pin_counts__0__0__x": {"7"}, "pin_counts__1__0__x": {"9"}, "pin_counts__2__0__x": {"3"}},
+		MeansTable:  {"pin_actors__0__0__x": {"8"}, "pin_actors__1__0__x": {"5"}},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		says(offsets[strings.Split(req.URL.Path, "/")[2]].text(V0))(w, req)
+	}))
+	t.Cleanup(server.Close)
+	cfg := DefaultConfig()
+	cfg.Controller = server.URL
+	a, err := NewAdmin(cfg)
+	must.OK(t, err)
+	got, err := a.Reached(t.Context(), CountsTable, MeansTable)
+	if want := map[int32]int64{0: 7, 1: 5}; err != nil || !maps.Equal(got, want) { // the means have not begun partition 2
+		t.Errorf("got %v, %v, want %v", got, err, want)
+	}
+}
+
 func TestReached_ReportsControllerErrors(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer http.HandlerFunc
@@ -106,9 +126,9 @@ func TestReached_ReportsControllerErrors(t *testing.T) {
 	}
 	cfg := DefaultConfig()
 	cfg.Controller = "127.0.0.1:1"
-	f, err := NewExternalConsumer(cfg)
+	all, err := NewExternalConsumers(cfg)
 	must.OK(t, err)
-	if got, err := f.Reached(t.Context()); err == nil || !strings.Contains(err.Error(), "request the offsets of pinot") {
+	if got, err := all[0].Reached(t.Context()); err == nil || !strings.Contains(err.Error(), "request the offsets of pinot") {
 		t.Errorf("away: got %v, %v", got, err)
 	}
 }
@@ -122,13 +142,13 @@ func TestReached_TimesOut(t *testing.T) {
 		})
 		a := &Admin{url: "http://controller", http: &http.Client{Transport: hangs}}
 		began := time.Now()
-		_, err := a.Reached(t.Context())
+		_, err := a.Reached(t.Context(), TableName)
 		if took := time.Since(began); err == nil || took != reachedTimeout || !strings.Contains(err.Error(), "does not answer within 5s") {
 			t.Errorf("after %s: %v", took, err)
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errors.New("canceled by the caller"))
-		if _, err := a.Reached(ctx); err == nil || !strings.Contains(err.Error(), "canceled by the caller") {
+		if _, err := a.Reached(ctx, TableName); err == nil || !strings.Contains(err.Error(), "canceled by the caller") {
 			t.Errorf("got %v, want the cause of the cancellation", err)
 		}
 	})

@@ -3,7 +3,6 @@ package pinot
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 )
 
 // Setup is the part of the program's configuration that the commands need.
@@ -14,7 +13,7 @@ type Setup struct {
 	Partitions int32
 }
 
-// Apply creates or updates schema and table; see Admin.Apply.
+// Apply creates or updates the tables; see Admin.Apply.
 func (s Setup) Apply(ctx context.Context) error {
 	a, err := NewAdmin(s.Config)
 	if err != nil {
@@ -23,7 +22,7 @@ func (s Setup) Apply(ctx context.Context) error {
 	return a.Apply(ctx, s.stream())
 }
 
-// Verify compares schema and table on the controller with what apply would create; see Admin.Verify.
+// Verify compares the tables on the controller with what apply would create; see Admin.Verify.
 func (s Setup) Verify(ctx context.Context) ([]string, error) {
 	a, err := NewAdmin(s.Config)
 	if err != nil {
@@ -32,7 +31,7 @@ func (s Setup) Verify(ctx context.Context) ([]string, error) {
 	return a.Verify(ctx, s.stream())
 }
 
-// stream returns how Pinot's servers reach the topic.
+// stream returns how Pinot's servers reach the topics.
 func (s Setup) stream() Stream {
 	out := Stream{Brokers: s.Config.KafkaBrokers, Registry: s.Config.RegistryURL, Partitions: s.Partitions, Replicas: s.Config.Replicas, More: s.Config.StreamConfig}
 	if len(out.Brokers) == 0 {
@@ -44,24 +43,21 @@ func (s Setup) stream() Stream {
 	return out
 }
 
-// Definitions are schema and table as Apply sends them, without secrets.
+// Definitions are schema and configuration of a table as Apply sends them, without secrets.
 type Definitions struct {
 	Schema json.RawMessage `json:"schema"`
 	Table  json.RawMessage `json:"table"`
 }
 
-// Definitions returns schema and table for a release of Pinot. It returns an error for a release other than V0 and V1.
-func (s Setup) Definitions(release Release) (d Definitions, err error) {
-	if release != V0 && release != V1 {
-		return d, fmt.Errorf("release %q: want %s or %s", release, V0, V1)
-	}
-	if d.Schema, err = Schema(); err != nil {
-		return d, err
-	}
-	table, err := Table(release, s.stream())
+// Definitions returns a table for a release of Pinot. It returns an error for a table that is not in Tables, and for a
+// release other than V0 and V1.
+func (s Setup) Definitions(table string, release Release) (d Definitions, err error) {
+	config, err := configOf(table, release, s.stream())
 	if err != nil {
 		return d, err
 	}
-	d.Table, err = masked(table, s.Config.StreamConfig)
+	if d.Schema, err = schemaOf(table); err == nil {
+		d.Table, err = masked(config, s.Config.StreamConfig)
+	}
 	return d, err
 }

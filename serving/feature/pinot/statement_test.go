@@ -1,6 +1,7 @@
 package pinot
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -9,9 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -56,33 +60,119 @@ func TestStatements(t *testing.T) {
 	const user = schemas.UserID("user:o'neil")
 	for _, d := range defs {
 		fmt.Fprintf(&b, "-- %s\n", d.Name)
-		if q, ok := count(user, d, 1000, 2000, 11); ok {
-			fmt.Fprintf(&b, "count: %s\n", q.sql)
-		}
-		fmt.Fprintf(&b, "rows: %s\n", rows(user, []feature.Definition{d}, 1000, 2000, 101).sql)
+		fmt.Fprintf(&b, "rows: %s\n", ofUser(user, []feature.Definition{d}, 1000, 2000, 101).sql)
 	}
-	fmt.Fprintf(&b, "-- all\nrows: %s\n", rows(user, defs, 1000, 2000, 101).sql)
-	fmt.Fprintf(&b, "-- last, taste\nrows: %s\n", rows(user, defs[7:9], 1000, 2000, 101).sql)
+	fmt.Fprintf(&b, "-- all\nrows: %s\n", ofUser(user, defs, 1000, 2000, 101).sql)
+	fmt.Fprintf(&b, "-- last, taste\nrows: %s\n", ofUser(user, defs[7:9], 1000, 2000, 101).sql)
 	const odd = schemas.UserID("user:''")
-	fmt.Fprintf(&b, "-- two quotes in a row: no count, and both readings of the text\nrows: %s\n", rows(odd, defs[:1], 1000, 2000, 101).sql)
-	if q, ok := count(odd, defs[0], 1000, 2000, 11); ok {
-		t.Errorf("a user whose id releases read differently is counted: %s", q.sql)
-	}
+	fmt.Fprintf(&b, "-- two quotes in a row: both readings of the text\nrows: %s\n", ofUser(odd, defs[:1], 1000, 2000, 101).sql)
+	pins := pinQuery{table: PinsTable, columns: named(pinColumns(), pinColumn, embeddingColumn), where: "deleted = false", most: 2}
+	fmt.Fprintf(&b, "-- pins\nrows: %s\n", pins.of([]schemas.PinID{"pin:1", "pin:o'neil", "pin:''"}).sql)
 	golden(t, "testdata/statements.golden", b.String())
 }
 
-func TestTables_Golden(t *testing.T) {
-	stream := Stream{Brokers: []string{"kafka:9092"}, Registry: "http://registry:8080/apis/ccompat/v7", Partitions: 8, Replicas: 1}
-	for _, r := range []Release{V0, V1} {
-		schema, err := Schema()
-		must.OK(t, err)
-		table, err := Table(r, stream)
-		must.OK(t, err)
-		golden(t, filepath.Join("tables", string(r), "schema.json"), string(schema))
-		golden(t, filepath.Join("tables", string(r), "table.json"), string(table))
+// pinotTable is the part of a table that must agree with the code and with the catalogue of topics.
+type pinotTable struct {
+	TableName      string
+	SegmentsConfig struct{ Replication, RetentionTimeUnit, RetentionTimeValue string }
+	Routing        struct {
+		SegmentPrunerTypes   []string
+		InstanceSelectorType string
 	}
-	if _, err := Table("2", stream); err == nil {
+	TableIndexConfig struct {
+		StreamConfigs          map[string]string
+		SegmentPartitionConfig struct {
+			ColumnPartitionMap map[string]struct {
+				FunctionName  string
+				NumPartitions int
+			}
+		}
+	}
+	IngestionConfig struct {
+		StreamIngestionConfig struct{ StreamConfigMaps []map[string]string }
+		TransformConfigs      []struct{ ColumnName, TransformFunction string }
+		FilterConfig          struct{ FilterFunction string }
+	}
+}
+
+// summary returns the settings that must agree, by name.
+func (p pinotTable) summary(r Release) map[string]string {
+	stream := p.TableIndexConfig.StreamConfigs
+	if r == V1 {
+		stream = p.IngestionConfig.StreamIngestionConfig.StreamConfigMaps[0]
+	}
+	all := map[string]string{
+		"name": p.TableName, "replicas": p.SegmentsConfig.Replication, "hours": p.SegmentsConfig.RetentionTimeValue,
+		"routing": fmt.Sprint(p.Routing), "skip": p.IngestionConfig.FilterConfig.FilterFunction,
+		"topic": stream["stream.kafka.topic.name"], "brokers": stream["stream.kafka.broker.list"], "registry": stream["stream.kafka.decoder.prop.schema.registry.rest.url"],
+		"isolation": stream["stream.kafka.isolation.level"], "flush": stream["realtime.segment.flush.threshold.time"],
+	}
+	for owner, of := range p.TableIndexConfig.SegmentPartitionConfig.ColumnPartitionMap {
+		all["partitions by "+owner] = fmt.Sprint(of)
+	}
+	for _, t := range p.IngestionConfig.TransformConfigs {
+		all["transform "+t.ColumnName] = t.TransformFunction
+	}
+	return all
+}
+
+func TestTables_AgreeWithTopics(t *testing.T) {
+	stream := Stream{Brokers: []string{"kafka:9092", "kafka:9093"}, Registry: "http://registry:8080/apis/ccompat/v7", Partitions: 8, Replicas: 2}
+	topicOf := map[string]string{TableName: topics.ActionsEnriched, PinsTable: topics.PinAttributes, CountsTable: topics.ItemFeatures, MeansTable: topics.ItemFeatures}
+	hours := map[string]string{TableName: fmt.Sprint(feature.Kept.Hours()), CountsTable: fmt.Sprint(feature.Kept.Hours())}
+	keys := topicKeys(t)
+	for _, name := range Tables() {
+		var both [2]map[string]string
+		for i, r := range []Release{V0, V1} {
+			text, err := configOf(name, r, stream)
+			must.OK(t, err)
+			var table pinotTable
+			must.OK(t, json.Unmarshal(text, &table))
+			both[i] = table.summary(r)
+		}
+		if diff := cmp.Diff(both[0], both[1]); diff != "" {
+			t.Errorf("%s (-%s +%s):\n%s", name, V0, V1, diff)
+		}
+		want := map[string]string{
+			"name": name, "replicas": "2", "hours": hours[name], "routing": "{[partition] strictReplicaGroup}", "topic": topicOf[name],
+			"brokers": "kafka:9092,kafka:9093", "registry": stream.Registry, "isolation": "read_committed", "flush": fmt.Sprintf("%.0fh", flushAfter.Hours()),
+			"partitions by " + keys[topicOf[name]]: "{Murmur 8}",
+		}
+		for key, value := range both[0] {
+			if key == "skip" || strings.HasPrefix(key, "transform ") {
+				want[key] = value
+			}
+		}
+		if diff := cmp.Diff(want, both[0]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if _, err := configOf(TableName, "2", stream); err == nil {
 		t.Error("created a table for an unknown release")
+	}
+}
+
+// topicKeys returns the name of the key of each topic in the catalogue.
+func topicKeys(t *testing.T) map[string]string {
+	t.Helper()
+	keys := map[string]string{}
+	for _, topic := range topics.Catalogue(topics.Profile{}) {
+		keys[topic.Name] = topic.Key
+	}
+	return keys
+}
+
+// The queries select columns of the schemas.
+func TestTables_HaveColumnsOfQueries(t *testing.T) {
+	columns := map[string][]column{TableName: actionColumns(), PinsTable: pinColumns(), CountsTable: countColumns(), MeansTable: meanColumns()}
+	for _, name := range Tables() {
+		text, err := schemaOf(name)
+		must.OK(t, err)
+		for _, c := range columns[name] {
+			if !strings.Contains(string(text), `"name": "`+c.name+`"`) {
+				t.Errorf("%s has no column %s", name, c.name)
+			}
+		}
 	}
 }
 

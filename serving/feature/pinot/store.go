@@ -3,41 +3,27 @@ package pinot
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
-// Store is a feature.Store whose actions are in Pinot. The data of pins, which is computed in the stream and read by
-// key, comes from another store.
+// Store is the feature.Store whose rows are in Pinot.
 type Store struct {
 	cfg    feature.Config
 	client *Client
-	pins   feature.Store
 }
 
 // NewStore returns a store. cfg limits the result of a read.
-func NewStore(cfg feature.Config, client *Client, pins feature.Store) *Store {
-	return &Store{cfg: cfg, client: client, pins: pins}
-}
+func NewStore(cfg feature.Config, client *Client) *Store { return &Store{cfg: cfg, client: client} }
 
-// Items implements feature.Store.
-func (s *Store) Items(ctx context.Context, pins []schemas.PinID, now schemas.Micros, defs []feature.Definition) ([][]feature.Result, error) {
-	return s.pins.Items(ctx, pins, now, defs)
-}
-
-// Pins implements feature.Store.
-func (s *Store) Pins(ctx context.Context, pins []schemas.PinID, embeddings bool) (map[schemas.PinID]feature.PinAttributes, error) {
-	return s.pins.Pins(ctx, pins, embeddings)
-}
-
-// Actions implements feature.Store with one query, and a second one if the first result has too many groups or bytes.
-// The queries read only the user's partition, so the freshness is that of the partition.
+// Actions implements feature.Store with one query, and more if the first result has too many bytes. The queries read only
+// the user's partition, so the freshness is that of the partition.
 func (s *Store) Actions(
 	ctx context.Context, user schemas.UserID, span feature.Span, defs []feature.Definition,
 ) (results []feature.Result, fresh time.Time, err error) {
@@ -45,15 +31,6 @@ func (s *Store) Actions(
 	after, upTo := e.Wanted()
 	if after >= upTo {
 		return e.Results(), time.Time{}, nil
-	}
-	if len(defs) == 1 {
-		// One row above MaxGroups may count the actions outside of any group; with the other, rows may be missing.
-		if q, ok := count(user, defs[0], after, upTo, s.cfg.MaxGroups+2); ok {
-			results, fresh, err := s.counted(ctx, q, span, defs[0])
-			if !errors.Is(err, errGroups) && !errors.Is(err, ErrTooLarge) {
-				return results, fresh, err
-			}
-		}
 	}
 	p, err := s.newest(ctx, user, defs, after, upTo)
 	if err != nil {
@@ -86,73 +63,140 @@ type page struct {
 // failure of the store.
 func (s *Store) newest(ctx context.Context, user schemas.UserID, defs []feature.Definition, after, upTo int64) (page, error) {
 	for limit := s.cfg.MaxActions + 1; limit > 0; {
-		q := rows(user, defs, after, upTo, limit)
+		q := ofUser(user, defs, after, upTo, limit)
 		a, err := s.client.query(ctx, q.sql, len(q.columns))
-		switch {
-		case errors.Is(err, ErrTooLarge) && a.complete >= 0:
+		if errors.Is(err, ErrTooLarge) && a.complete >= 0 {
 			limit = min(limit-1, a.complete-a.complete/8) // the data after the rows needs room, too
 			continue
-		case err != nil:
-			return page{}, err
 		}
-		actions, err := decode(q, a.rows)
-		if err != nil {
-			return page{}, fmt.Errorf("read answer of pinot: %w", err)
+		p := page{fresh: a.fresh}
+		if err == nil {
+			p.actions, err = a.actions(q.columns)
 		}
-		p := page{actions: actions, fresh: a.fresh}
-		if len(actions) >= limit {
-			p.actions, p.more, p.from = actions[:limit-1], true, actions[limit-1].Timestamp
+		if err == nil && len(p.actions) >= limit {
+			p.actions, p.more, p.from = p.actions[:limit-1], true, p.actions[limit-1].Timestamp
 		}
-		return p, nil
+		return p, err
 	}
 	return page{more: true, from: schemas.Micros(upTo) * 1000}, nil // not even one row fits
 }
 
-// decode decodes rows and sorts them as features require. Pinot compares ids by UTF-16, not by bytes.
-func decode(q statement, rows [][]any) ([]schemas.EnrichedAction, error) {
-	actions := make([]schemas.EnrichedAction, len(rows))
-	for i, r := range rows {
-		for j, c := range q.columns {
-			if err := c.read(&actions[i], r[j]); err != nil {
-				return nil, err
-			}
-		}
-	}
+// actions returns the actions of an answer in the order that features require. Pinot compares ids by UTF-16, not by bytes.
+func (a answer) actions(columns []column) ([]schemas.EnrichedAction, error) {
+	actions := make([]schemas.EnrichedAction, 0, len(a.rows))
+	err := a.each(columns, func(r *row) { actions = append(actions, r.EnrichedAction) })
 	slices.SortStableFunc(actions, func(a, b schemas.EnrichedAction) int {
 		return cmp.Or(cmp.Compare(b.Timestamp, a.Timestamp), cmp.Compare(b.ID, a.ID))
 	})
-	return actions, nil
+	return actions, err
 }
 
-// errGroups is returned when there are more groups than the limit. Only rows show which of them are the newest.
-var errGroups = errors.New("more groups than the limit")
-
-// counted runs the query of a count.
-func (s *Store) counted(ctx context.Context, q statement, span feature.Span, d feature.Definition) ([]feature.Result, time.Time, error) {
-	a, err := s.client.query(ctx, q.sql, len(q.columns)+1)
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	total, groups := int64(0), []feature.Counted(nil)
-	for _, r := range a.rows {
-		n, ok := r[len(r)-1].(json.Number)
-		x, err := n.Int64()
-		if !ok || err != nil {
-			return nil, time.Time{}, fmt.Errorf("read answer of pinot: count %v", r[len(r)-1])
-		}
-		values := make([]string, len(r)-1)
-		for i := range values {
-			if values[i], ok = r[i].(string); !ok {
-				return nil, time.Time{}, fmt.Errorf("read answer of pinot: group %v", r[i])
+// each calls visit with each row, which is valid until visit returns.
+func (a answer) each(columns []column, visit func(*row)) error {
+	for _, values := range a.rows {
+		var r row
+		for i, c := range columns {
+			if err := c.read(&r, values[i]); err != nil {
+				return fmt.Errorf("read answer of pinot: %w", err)
 			}
 		}
-		total = x
-		if !slices.Contains(values, "") { // "": absent
-			groups = append(groups, feature.Counted{Value: feature.GroupName(values...), Count: x})
+		visit(&r)
+	}
+	return nil
+}
+
+// Items implements feature.Store with one query for all pins. Means of recent actors need two more, because Pinot keeps the
+// mean of a deleted pin.
+func (s *Store) Items(ctx context.Context, pins []schemas.PinID, now schemas.Micros, defs []feature.Definition) ([][]feature.Result, time.Time, error) {
+	e, r := feature.NewItemEvaluation(defs, now), reading{client: s.client}
+	counts := map[schemas.PinID][]schemas.ItemCounts{}
+	if err := errors.Join(r.counts(ctx, pins, e, counts), r.means(ctx, pins, e, counts)); err != nil {
+		return nil, time.Time{}, err
+	}
+	results := make([][]feature.Result, len(pins))
+	for i, pin := range pins {
+		results[i] = e.Evaluate(counts[pin])
+	}
+	return results, r.fresh, nil
+}
+
+// Pins implements feature.Store with one query.
+func (s *Store) Pins(ctx context.Context, pins []schemas.PinID, embeddings bool) (map[schemas.PinID]feature.PinAttributes, time.Time, error) {
+	names := []string{pinColumn, "author", "board", "interests", "language", "attributesMap"}
+	if embeddings {
+		names = append(names, embeddingColumn)
+	}
+	all, r := make(map[schemas.PinID]feature.PinAttributes, len(pins)), reading{client: s.client}
+	q := pinQuery{table: PinsTable, columns: named(pinColumns(), names...), where: "deleted = false", most: 1}
+	err := r.pins(ctx, q, pins, func(r *row) {
+		of := r.ObjectAttributes
+		all[schemas.PinID(r.Object)] = feature.PinAttributes{Facets: of.Facets, Attributes: of.Attributes, Embedding: of.Embedding}
+	})
+	return all, r.fresh, err
+}
+
+// reading is a series of queries about pins.
+type reading struct {
+	client *Client
+	begun  bool
+	fresh  time.Time // of the least fresh answer; zero: unknown
+}
+
+// pins visits the rows of pins. If the answer would exceed Config.MaxResponseBytes, it reads half of the pins at a time.
+func (r *reading) pins(ctx context.Context, of pinQuery, pins []schemas.PinID, visit func(*row)) error {
+	q := of.of(pins)
+	a, err := r.client.query(ctx, q.sql, len(q.columns))
+	switch n := len(pins) / 2; {
+	case errors.Is(err, ErrTooLarge) && n > 0:
+		return errors.Join(r.pins(ctx, of, pins[:n], visit), r.pins(ctx, of, pins[n:], visit))
+	case err != nil:
+		return err
+	case !r.begun || a.fresh.Before(r.fresh):
+		r.begun, r.fresh = true, a.fresh
+	}
+	return a.each(q.columns, visit)
+}
+
+// counts reads the steps that an evaluation needs. While a row moves to another segment, Pinot may return it twice.
+func (r *reading) counts(ctx context.Context, pins []schemas.PinID, e *feature.ItemEvaluation, into map[schemas.PinID][]schemas.ItemCounts) error {
+	from, upTo, actors := e.Wanted()
+	if from > upTo {
+		return nil
+	}
+	names := []string{pinColumn, timeColumn, "countsMap"}
+	if actors {
+		names = append(names, "actors")
+	}
+	type step struct {
+		pin   schemas.PinID
+		start schemas.Micros
+	}
+	seen := map[step]bool{}
+	q := pinQuery{table: CountsTable, columns: named(countColumns(), names...), most: int((upTo-from)*1000/int64(schemas.ItemStep)) + 1}
+	q.where = timeColumn + " >= " + strconv.FormatInt(from, 10) + " AND " + timeColumn + " <= " + strconv.FormatInt(upTo, 10)
+	return r.pins(ctx, q, pins, func(r *row) {
+		at := step{schemas.PinID(r.Object), r.Timestamp}
+		if !seen[at] {
+			seen[at], r.Start = true, r.Timestamp
+			into[at.pin] = append(into[at.pin], r.ItemCounts)
 		}
+	})
+}
+
+// means adds the means of recent actors that an evaluation needs, except those of deleted pins.
+func (r *reading) means(ctx context.Context, pins []schemas.PinID, e *feature.ItemEvaluation, into map[schemas.PinID][]schemas.ItemCounts) error {
+	if !e.Means() {
+		return nil
 	}
-	if a.capped || len(a.rows) > s.cfg.MaxGroups+1 || len(groups) > s.cfg.MaxGroups {
-		return nil, time.Time{}, errGroups
+	deleted := map[schemas.ID]bool{}
+	q := pinQuery{table: PinsTable, columns: named(pinColumns(), pinColumn), where: "deleted = true", most: 1}
+	if err := r.pins(ctx, q, pins, func(r *row) { deleted[r.Object] = true }); err != nil {
+		return err
 	}
-	return []feature.Result{d.Counts(span, total, groups)}, a.fresh, nil
+	q = pinQuery{table: MeansTable, columns: meanColumns(), most: 1}
+	return r.pins(ctx, q, pins, func(r *row) {
+		if pin := schemas.PinID(r.Object); !deleted[r.Object] {
+			into[pin] = append(into[pin], schemas.ItemCounts{Embedding: r.Embedding})
+		}
+	})
 }

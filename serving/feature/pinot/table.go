@@ -2,6 +2,7 @@ package pinot
 
 import (
 	"bytes"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -10,13 +11,12 @@ import (
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
-	"github.com/smartfeed/smartfeed/topics"
 )
 
 // Release is a line of Pinot releases with the same form of table.
 type Release string
 
-// The releases that the table supports. Releases after V1 use the form of V1.
+// The releases that the tables support. Releases after V1 use the form of V1.
 const (
 	V0 Release = "0.11" // 0.11 and later releases before 1.0
 	V1 Release = "1.5"  // 1.0 and later
@@ -30,7 +30,7 @@ func releaseOf(version string) Release {
 	return V1
 }
 
-// Stream says how Pinot's servers reach the topic.
+// Stream says how Pinot's servers reach the topics.
 type Stream struct {
 	Brokers    []string // of Kafka
 	Registry   string   // URL of the Confluent-compatible API
@@ -40,8 +40,93 @@ type Stream struct {
 	More map[string]secure.Secret
 }
 
-// flushAfter is the maximum age at which a consuming segment is closed. Only closed segments are
-// deleted.
+// The tables. The folder tables has the schema of each, and the configuration for each release. In the configuration,
+// "{brokers}", "{registry}", "{partitions}" and "{replicas}" stand for the values of a Stream.
+//
+// All tables are partitioned by the key of their topic, and queries name keys, so they read the segments of these partitions.
+// Each index has a reason:
+//
+//	actions_enriched   sorted actor: one run of rows in each segment; inverted verb: most features read a few verbs; range
+//	                   ts: windows; no dictionary id, maps: their values do not repeat
+//	others             inverted pin: a query reads some hundred pins. They are not sorted by pin, because the order of the
+//	                   rows in a segment decides between equal comparison values.
+//
+// A primary key needs all rows of a partition on one server: strictReplicaGroup. The first action with an id remains. Of the
+// versions of a pin, the highest remains. Of the counts of a step, and of the means of a pin's actors, the later record
+// remains: their comparison column is a part of the key, and so always equal.
+//
+// On 1.x, stream properties make the decoder return times as the numbers in the record, because the transform of ts divides
+// microseconds. Releases after 1.5 convert them to java.sql.Timestamp unless extractRawTimeValues is set (apache/pinot 18400),
+// and earlier ones if enableLogicalTypes is true. A decoder ignores the property that it does not know. continueOnError
+// skips a record that cannot be read, as 0.11 does, instead of retrying it forever.
+const (
+	TableName   = "actions_enriched" // the actions of the last 96 hours
+	PinsTable   = "pins"             // the newest version of each pin
+	CountsTable = "pin_counts"       // the counts of each pin and step
+	MeansTable  = "pin_actors"       // the mean of the recent actors of each pin
+)
+
+// Tables returns the names of the tables.
+func Tables() []string { return []string{TableName, PinsTable, CountsTable, MeansTable} }
+
+//go:embed tables
+var files embed.FS
+
+// schemaOf returns the schema of a table as indented JSON.
+func schemaOf(table string) ([]byte, error) {
+	return files.ReadFile("tables/" + table + ".schema.json")
+}
+
+// configOf returns the configuration of a table for a release as indented JSON.
+func configOf(table string, r Release, s Stream) ([]byte, error) {
+	text, err := files.ReadFile("tables/" + string(r) + "/" + table + ".json")
+	if err != nil {
+		return nil, fmt.Errorf("table %q for pinot %q: unknown table or release", table, r)
+	}
+	var o object
+	if err := json.Unmarshal(text, &o); err != nil {
+		return nil, fmt.Errorf("read table %s: %w", table, err)
+	}
+	return indented(s.fill(o))
+}
+
+// fill replaces the names in braces, and adds More to stream configurations.
+func (s Stream) fill(v any) any {
+	switch v := v.(type) {
+	case object:
+		for k, inside := range v {
+			v[k] = s.fill(inside)
+		}
+		if _, isStream := v["streamType"]; isStream {
+			for k, secret := range s.More {
+				v[k] = secret.Reveal()
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = s.fill(v[i])
+		}
+	case string:
+		return s.value(v)
+	}
+	return v
+}
+
+func (s Stream) value(text string) any {
+	switch text {
+	case "{brokers}":
+		return strings.Join(s.Brokers, ",")
+	case "{registry}":
+		return s.Registry
+	case "{partitions}":
+		return s.Partitions
+	case "{replicas}":
+		return fmt.Sprint(s.Replicas)
+	}
+	return text
+}
+
+// flushAfter is the maximum age at which a consuming segment is closed, as in the tables. Only closed segments are deleted.
 const flushAfter = 2 * time.Hour
 
 // Defaults of Pinot's controller.
@@ -61,131 +146,7 @@ func KeptUntil(arrived time.Time) time.Time {
 // object is a JSON object. It is encoded with sorted keys, so the same table always has the same bytes.
 type object = map[string]any
 
-// Schema returns the schema as indented JSON.
-func Schema() ([]byte, error) {
-	var dimensions []object
-	for _, c := range columns() {
-		if c.name == timeColumn {
-			continue
-		}
-		d := object{"name": c.name, "dataType": c.kind}
-		switch {
-		case c.list:
-			d["singleValueField"] = false
-			if c.kind == "STRING" {
-				d["defaultNullValue"] = "" // an empty list; no interest has this name
-			}
-		default:
-			d["defaultNullValue"] = ""
-		}
-		if c.kind == "JSON" {
-			d["defaultNullValue"] = "{}"
-		}
-		if c.kind != "FLOAT" {
-			d["maxLength"] = maxTextBytes
-		}
-		dimensions = append(dimensions, d)
-	}
-	return indented(object{
-		"schemaName":          TableName,
-		"primaryKeyColumns":   []string{idColumn}, // the key of the deduplication
-		"dimensionFieldSpecs": dimensions,
-		"dateTimeFieldSpecs": []object{{
-			"name": timeColumn, "dataType": "LONG", "format": "1:MILLISECONDS:EPOCH", "granularity": "1:MILLISECONDS",
-		}},
-	})
-}
-
-// maxTextBytes is more than a record can hold. Pinot silently truncates longer texts, and a truncated JSON object is
-// invalid.
-const maxTextBytes = 1 << 20
-
-// Table returns the configuration of the table for a release as indented JSON. Each index has a reason:
-//
-//	sorted, partitioned by actor   a query reads one actor: segments of one partition, and one run of rows in each
-//	inverted verb                  most features read a few verbs
-//	range ts                       windows
-//	no dictionary id, maps         their values do not repeat
-func Table(r Release, s Stream) ([]byte, error) {
-	transforms := []object{}
-	for _, c := range columns() {
-		if c.from != "" {
-			transforms = append(transforms, object{"columnName": c.name, "transformFunction": c.from})
-		}
-	}
-	segments := object{
-		"timeColumnName":     timeColumn,
-		"retentionTimeUnit":  "HOURS",
-		"retentionTimeValue": fmt.Sprint(int(feature.Kept.Hours())),
-		"replication":        fmt.Sprint(s.Replicas),
-	}
-	index := object{
-		"loadMode":             "MMAP",
-		"sortedColumn":         []string{actorColumn},
-		"invertedIndexColumns": []string{"verb"},
-		"rangeIndexColumns":    []string{timeColumn},
-		"noDictionaryColumns":  []string{idColumn, "objectAttributesMap", "actorAttributesMap", "verbAttributesMap"},
-		"segmentPartitionConfig": object{"columnPartitionMap": object{
-			actorColumn: object{"functionName": "Murmur", "numPartitions": s.Partitions}, // the same as topics.Partition
-		}},
-	}
-	ingestion := object{"transformConfigs": transforms}
-	dedup := object{"dedupEnabled": true, "hashFunction": "MURMUR3"}
-	switch r {
-	case V0:
-		segments["schemaName"], segments["replicasPerPartition"] = TableName, fmt.Sprint(s.Replicas)
-		index["streamConfigs"] = streamOf(s, "kafka20", object{"stream.kafka.consumer.type": "lowlevel"})
-	case V1:
-		ingestion["continueOnError"] = true // skip a record that cannot be read, as V0 does, instead of retrying it forever
-		ingestion["streamIngestionConfig"] = object{"streamConfigMaps": []object{streamOf(s, "kafka30", rawTimes())}}
-		dedup["metadataTTL"], dedup["dedupTimeColumn"] = feature.Kept.Milliseconds(), timeColumn // otherwise ids are kept forever
-	default:
-		return nil, fmt.Errorf("table for pinot %s: unknown release", r)
-	}
-	return indented(object{
-		"tableName": TableName, "tableType": "REALTIME", "tenants": object{}, "metadata": object{},
-		"segmentsConfig": segments, "tableIndexConfig": index, "ingestionConfig": ingestion, "dedupConfig": dedup,
-		"routing": object{
-			"segmentPrunerTypes":   []string{"partition"},
-			"instanceSelectorType": "strictReplicaGroup", // deduplication needs all rows of a partition on one server
-		},
-	})
-}
-
-// rawTimes makes the decoder return times as the numbers in the record, because the transform of ts divides
-// microseconds. Releases after 1.5 convert them to java.sql.Timestamp unless the first property is set (apache/pinot
-// 18400), and earlier 1.x releases if the second one is true. A decoder ignores the property that it does not know.
-func rawTimes() object {
-	const prop = "stream.kafka.decoder.prop."
-	return object{prop + "extractRawTimeValues": "true", prop + "enableLogicalTypes": "false"}
-}
-
-// streamOf returns the stream configuration.
-func streamOf(s Stream, plugin string, more object) object {
-	const kafka, flush = "stream.kafka.", "realtime.segment.flush.threshold."
-	m := object{
-		"streamType":                                    "kafka",
-		kafka + "topic.name":                            topics.ActionsEnriched,
-		kafka + "broker.list":                           strings.Join(s.Brokers, ","),
-		kafka + "consumer.factory.class.name":           "org.apache.pinot.plugin.stream." + plugin + ".KafkaConsumerFactory",
-		kafka + "consumer.prop.auto.offset.reset":       "smallest",       // otherwise a new table starts at the end of the topic
-		kafka + "isolation.level":                       "read_committed", // ignore aborted records
-		kafka + "decoder.class.name":                    "org.apache.pinot.plugin.inputformat.avro.confluent.KafkaConfluentSchemaRegistryAvroMessageDecoder",
-		kafka + "decoder.prop.schema.registry.rest.url": s.Registry,
-		flush + "rows":                                  "0", // limit by size and time
-		flush + "time":                                  fmt.Sprintf("%.0fh", flushAfter.Hours()),
-		flush + "segment.size":                          "150M",
-	}
-	for k, v := range more {
-		m[k] = v
-	}
-	for k, v := range s.More {
-		m[k] = v.Reveal()
-	}
-	return m
-}
-
-func indented(o object) ([]byte, error) {
+func indented(o any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
