@@ -114,7 +114,9 @@ test-secured: ## test Kafka, the registry and Cassandra with TLS and authenticat
 	  $(GOTEST) -p 1 -count=1 -timeout 10m -run RealSecured -v ./schemas ./topics ./serving/feedstore/cassandra ./app
 
 test-pinot: ## test features on Pinot with ZooKeeper
-	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -count=1 -run RealPinot -v ./serving/feature/conformance
+	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -count=1 -run 'RealPinot$$' -v ./serving/feature/conformance
+	.ci/services with pinot-roles -- env SMARTFEED_TEST_PINOT=$(PINOT) SMARTFEED_TEST_PINOT_ROLES=$(abspath $(or $(SERVICES_DIR),.ci/state)/data/pinot-roles) \
+	  $(GOTEST) -count=1 -run RealPinotRoles -v ./serving/feature/conformance
 
 test-product: build ## run each role as a process on real servers, and kill the servers
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- .ci/real-product bin/smartfeed
@@ -130,7 +132,7 @@ test-import: ## import a small Last.fm-like data set through real servers; compa
 .PHONY: on-all-servers
 on-all-servers:
 	SMARTFEED_TEST_SERVERS=$(SERVERS) LASTFM_SCALE=0.015 $(GOTEST) -count=1 -run RealServers_ImportLastfm -v ./app
-	SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -count=1 -run RealPinot -v ./serving/feature/conformance
+	SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -count=1 -run 'RealPinot$$' -v ./serving/feature/conformance
 
 test-lastfm-real: ## import the Last.fm data through real servers, with a process per role; compare with brute force
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- env SMARTFEED_TEST_SERVERS=$(SERVERS) \

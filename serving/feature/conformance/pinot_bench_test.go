@@ -20,8 +20,8 @@ const (
 	benchActions = 200 // per user
 )
 
-// BenchmarkRealPinot measures typical reads of recommenders at a fixed rate: ten features of one user per request. At
-// the same time it measures how long after its acknowledgement an action is visible in features.
+// BenchmarkRealPinot measures typical reads of recommenders at a fixed rate: ten features of one user, or four features of
+// 500 pins. It also measures how long after its acknowledgement an action is visible in features.
 func BenchmarkRealPinot(b *testing.B) {
 	c := startCluster(b)
 	must.OK(b, c.admin.Apply(b.Context(), c.stream))
@@ -32,11 +32,22 @@ func BenchmarkRealPinot(b *testing.B) {
 		b.ReportMetric(0, "ns/op")
 	})
 	defs := tenFeatures(b)
-	c.tenAtRate(b, defs, 100, 100) // the first query of each kind loads classes
-	b.Run("ten features of a user, 100 a second", func(b *testing.B) { report(b, c.tenAtRate(b, defs, 100, 1000)) })
+	ten := func(i int) error {
+		now, user := schemas.MicrosOf(time.Now()), schemas.UserID(fmt.Sprint("user:", i%benchUsers))
+		_, _, err := c.store.Actions(context.Background(), user, feature.Span{Now: now, AsOf: now}, defs)
+		return err
+	}
+	four := func(i int) error {
+		_, _, err := c.store.Items(context.Background(), benchPins(i), schemas.MicrosOf(time.Now()), fourFeatures(b))
+		return err
+	}
+	atRate(b, ten, 100, 100) // the first query of each kind loads classes
+	atRate(b, four, 20, 100)
+	b.Run("ten features of a user, 100 a second", func(b *testing.B) { report(b, atRate(b, ten, 100, 1000)) })
+	b.Run("four features of 500 pins, 20 a second", func(b *testing.B) { report(b, atRate(b, four, 20, 400)) })
 	b.Run("action to feature, meanwhile", func(b *testing.B) {
 		var asking sync.WaitGroup
-		asking.Go(func() { c.tenAtRate(b, defs, 100, 1000) })
+		asking.Go(func() { atRate(b, ten, 100, 1000) })
 		report(b, c.freshAfter(b, 200))
 		asking.Wait()
 	})
@@ -49,9 +60,22 @@ func report(b *testing.B, took []time.Duration) {
 	b.ReportMetric(0, "ns/op") // the time of the run is meaningless
 }
 
-// fill produces the actions of all users, spread over a day, and waits until queries return them.
+// fill produces the actions of all users and the counts of 2,000 pins, spread over a day, and waits until queries return
+// them.
 func (c *cluster) fill(b *testing.B) {
 	now := schemas.MicrosOf(time.Now())
+	for i := range 4 {
+		var batch feature.Batch
+		for _, pin := range benchPins(i) {
+			for step := range schemas.Micros(12) { // one step every two hours
+				batch.Counts = append(batch.Counts, &schemas.ItemCounts{
+					Pin: pin, Start: (now/schemas.ItemStep - 24*step) * schemas.ItemStep, Counts: map[string]int64{"save": int64(step), "click": 3, "impression": 90},
+					Actors: schemas.Sketch(nil).Add(string(pin)).Add(fmt.Sprint(step)),
+				})
+			}
+		}
+		c.produceBatch(b, batch)
+	}
 	for u := range benchUsers {
 		actions := make([]*schemas.EnrichedAction, benchActions)
 		for i := range actions {
@@ -96,17 +120,35 @@ func tenFeatures(b *testing.B) []feature.Definition {
 	return defs
 }
 
-// tenAtRate sends n queries at the given rate per second, whether or not earlier ones have been answered.
-func (c *cluster) tenAtRate(b *testing.B, defs []feature.Definition, rate, n int) []time.Duration {
+// benchPins returns 500 of 2,000 pins.
+func benchPins(i int) []schemas.PinID {
+	pins := make([]schemas.PinID, 500)
+	for n := range pins {
+		pins[n] = schemas.PinID(fmt.Sprint("pin:", i%4*len(pins)+n))
+	}
+	return pins
+}
+
+// fourFeatures returns features of pins, the same as in the benchmark of the embedded store.
+func fourFeatures(b *testing.B) []feature.Definition {
+	return define(b, `
+- {name: a, entity: pin, window: 96h, aggregate: count, group_by: verb}
+- {name: b, entity: pin, window: 1h, aggregate: rate}
+- {name: c, entity: pin, window: 24h, aggregate: count, half_life: 6h}
+- {name: d, entity: pin, window: 24h, aggregate: distinct}
+`)
+}
+
+// atRate sends n queries at the given rate per second, whether or not earlier ones have been answered.
+func atRate(b *testing.B, query func(i int) error, rate, n int) []time.Duration {
 	took := make([]time.Duration, n)
 	var asking sync.WaitGroup
 	start := time.Now()
 	for i := range n {
 		time.Sleep(time.Until(start.Add(time.Duration(i) * time.Second / time.Duration(rate))))
 		asking.Go(func() {
-			began, now := time.Now(), schemas.MicrosOf(time.Now())
-			user := schemas.UserID(fmt.Sprint("user:", i%benchUsers))
-			if _, _, err := c.store.Actions(context.Background(), user, feature.Span{Now: now, AsOf: now}, defs); err != nil {
+			began := time.Now()
+			if err := query(i); err != nil {
 				b.Error(err)
 			}
 			took[i] = time.Since(began)
