@@ -101,10 +101,10 @@ func (s *started) checkDirectory() {
 	}
 	s.wait()
 	for path, want := range map[string]string{
-		"/v1/users?prefix=ad":                `{"users":["user:ada"]}`,
+		"/v1/users?prefix=user:ad":           `{"users":["user:ada"]}`,
 		"/v1/users?prefix=user:a&limit=1":    `{"users":["user:ada"]}`,
-		"/v1/users?prefix=a":                 `{"users":["user:ada","user:ann"]}`,
-		"/v1/users?prefix=zoe":               `{"users":[]}`,
+		"/v1/users?prefix=user:a":            `{"users":["user:ada","user:ann"]}`,
+		"/v1/users?prefix=user:zoe":          `{"users":[]}`,
 		"/v1/users/user:ada/graph?limit=2":   `{"user":"user:ada","follows":[{"id":"board:b","weight":1},{"id":"interest:tea","weight":1}],"following":3,"blocks":["user:troll"],"blocking":1,"followers":1}`,
 		"/v1/users/user:adam/graph":          `{"user":"user:adam","follows":[],"following":0,"blocks":[],"blocking":0,"followers":0}`,
 		"/v1/users/user:never/graph?limit=2": `{"user":"user:never","follows":[],"following":0,"blocks":[],"blocking":0,"followers":0}`,
@@ -132,7 +132,7 @@ func TestDirectory_ReadsRowsOfOtherProcesses(t *testing.T) {
 	front := startPieces(t, roleConfig(t, broker), serving())
 	front.checkDirectory()
 	processor.stop()
-	for _, path := range []string{"/v1/users?prefix=a", "/v1/users/user:ada/graph"} {
+	for _, path := range []string{"/v1/users?prefix=user:a", "/v1/users/user:ada/graph"} {
 		if status, body := front.api().send(path, ""); status != http.StatusServiceUnavailable {
 			t.Errorf("%s without the owner: got %d %s, want 503", path, status, body)
 		}

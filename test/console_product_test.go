@@ -121,6 +121,7 @@ func TestBrowser_ConsoleMatchesAPI(t *testing.T) {
 		{"tries a definition", (*visitor).triesDefinition},
 		{"inspects, stops and retries a dead letter", (*visitor).retriesDeadLetter},
 		{"shows insights as plots and tables", (*visitor).readsInsights},
+		{"shows the HTTP reference", (*visitor).readsReference},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.do(&visitor{v.Page.For(t), t, s}) }) {
 			break // the next step depends on this one
@@ -175,7 +176,7 @@ func (v *visitor) receivesNewPin() {
 		"stream": "pins", "verb": "create", "actor": "user:author", "object": "pin:newest", "id": "newest", "time": time.Now().Format(time.RFC3339Nano), "title": "The newest",
 		"interests": []string{"interest:tea"}, "board": "board:new",
 	})
-	v.Wait("the new item is announced", "!document.querySelector('#fresh').hidden && document.querySelector('#fresh').textContent === '1 new item'")
+	v.Wait("the new item is announced", "!document.querySelector('#fresh').hidden && document.querySelector('#fresh').textContent === 'Visit: 1 new item'")
 	waiting := "[...document.querySelectorAll('#rail-pools li')].filter((e) => e.querySelector('.label').textContent === 'following').map((e) => e.querySelector('.value').textContent)[0]"
 	v.Wait("the pool next to the feed has the pin", waiting+" === '1'")
 	v.Click("#fresh")
@@ -377,6 +378,35 @@ func (v *visitor) readsInsights() {
 	}
 }
 
+// readsReference checks that the reference has every call, schema and property of the document.
+func (v *visitor) readsReference() {
+	type schema struct{ Properties map[string]json.RawMessage }
+	doc := get[struct {
+		Paths      map[string]map[string]struct{ OperationID string }
+		Components struct{ Schemas map[string]schema }
+	}](v.s, "/v1/openapi.json")
+	var ids, properties []string
+	for _, methods := range doc.Paths {
+		for _, op := range methods {
+			ids = append(ids, op.OperationID)
+		}
+	}
+	for name, s := range doc.Components.Schemas {
+		ids = append(ids, "schema-"+name)
+		for property := range s.Properties {
+			properties = append(properties, property)
+		}
+	}
+	v.Go(v.s.url("/docs"))
+	v.Wait("every call and schema", quotedList(ids)+".every((id) => document.getElementById(id))")
+	cells := "new Set([...document.querySelectorAll('#docs-body td code, #docs-body th code')].map((e) => e.textContent))"
+	v.Wait("every property", "((all) => "+quotedList(properties)+".every((p) => all.has(p)))("+cells+")")
+	v.Wait("properties of objects without a name", "((all) => ['sources[].waiting', 'follows[].weight', 'pins{}.author'].every((p) => all.has(p)))("+cells+")")
+	v.Wait("links lead to schemas", "[...document.querySelectorAll('#docs-body a')].every((a) => document.getElementById(a.hash.slice(1)))")
+	v.CheckAccessible("the HTTP reference")
+	v.Shot("docs-wide")
+}
+
 // The test checks the accessibility of every view, wide and on a phone, in light and dark mode, while users act. With
 // SMARTFEED_SCREENSHOTS it saves screenshots.
 func TestBrowser_ConsoleIsAccessible(t *testing.T) {
@@ -400,9 +430,10 @@ func TestBrowser_ConsoleIsAccessible(t *testing.T) {
 		t.Run(look.name, func(t *testing.T) {
 			p := chromium.Page(t, look.View)
 			p.Go(s.url("/?user=user:ada"))
+			p.Click("#visit")
 			p.Wait("impressions of the first page", "/shown [1-9]/.test(document.querySelector('#rail-pools').textContent)")
 			for _, at := range []struct{ view, there string }{
-				{"feed", "#rail-affinities li"}, {"pools", "#pools li"}, {"features", "#features .feature li"},
+				{"feed", "#rail-affinities li"}, {"compare", "#compare-b-items li"}, {"graph", "#graph-panels li"}, {"config", "#config-values td"}, {"pools", "#pools li"}, {"features", "#features .feature li"},
 				{"interests", "#user-interests-list li"}, {"pipeline", ".flow:not(.idle)"}, {"insights", "#plot-popularity figure svg"},
 			} {
 				Eval[string](p, "location.hash = '"+at.view+"'")
@@ -491,7 +522,9 @@ func TestBrowser_ConsoleMergesProcesses(t *testing.T) {
 	})
 	p := chromium.Page(t, View{Width: 1280, Height: 900})
 	p.Go(front.url("/?user=user:reader"))
-	p.Wait("a visit", "document.querySelectorAll('.card').length === 24")
+	p.Wait("a peek", "document.querySelectorAll('.card').length === 24")
+	p.Click("#visit")
+	p.Wait("a visit", "document.querySelector('#preview').hidden")
 	Eval[string](p, "location.hash = 'pipeline'")
 	for _, group := range topics.RowGroups() {
 		p.Wait(group+" is whole", "((c) => c && c[3] === '"+fmt.Sprint(topics.EmbeddedPartitions)+"' && c[4] === '0' && c[5] === '0' && c[6] === 'running in 2')("+row("#groups", group)+"?.split('|'))")

@@ -29,13 +29,14 @@ type desk struct {
 	said   map[string]answer   // responses by method and path
 	heard  map[string][]string // request bodies by method and path
 	asked  map[string][]string // request queries by method and path
+	keys   []string            // idempotency keys of visits
 	counts chan int            // numbers of new items, for the stream
 	count  int                 // the last of them, the first event of a stream
 }
 
 type answer struct {
 	code int
-	body any // the body, or a func(request []byte) any that returns it
+	body any // the body, or a func(request []byte) any that returns it; without a body, request is the query
 }
 
 func newDesk() *desk {
@@ -70,6 +71,9 @@ func newDesk() *desk {
 		"GET /interests": {200, map[string]any{"interests": []any{map[string]any{
 			"interest": "interest:" + hostile[:60], "strength": 2, "share": 1, "evidence": []any{evidence("save", "pin:"+hostile[:60]), evidence("click", "pin:2"), evidence("view", "pin:3")},
 		}}}},
+		"GET /users":          {200, map[string]any{"users": []string{"user:" + hostile, "user:ada"}}},
+		"GET /graph":          {200, map[string]any{"user": "user:a", "follows": []any{map[string]any{"id": "user:kaya", "weight": 1.5}, map[string]any{"id": "board:" + hostile, "weight": 1}}, "following": 9, "blocks": []string{"user:" + hostile}, "blocking": 1, "followers": 1234}},
+		"GET /config":         {200, map[string]any{"fanout": map[string]any{"score_half_life": "16h38m8s"}, "odd": map[string]any{"key": hostile, "list": []int{1, 2}}}},
 		"GET /insights/xd28s": {200, map[string]any{"xd28s": []any{map[string]any{"days": 1, "users": 2}}}},
 	}}
 }
@@ -178,6 +182,10 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	call := r.Method + " " + path
 	d.mu.Lock()
+	if call == "POST /visits" { // its page is the same as that of a peek
+		d.keys = append(d.keys, r.Header.Get("Idempotency-Key"))
+		call = "GET /feed"
+	}
 	d.heard[call] = append(d.heard[call], string(body))
 	d.asked[call] = append(d.asked[call], r.URL.RawQuery)
 	a, known := d.said[call]
@@ -186,6 +194,9 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a = answer{503, map[string]any{"detail": "no response " + call}}
 	}
 	if of, ok := a.body.(func([]byte) any); ok {
+		if len(body) == 0 {
+			body = []byte(r.URL.RawQuery)
+		}
 		a.body = of(body)
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -258,6 +269,12 @@ func TestBrowser_Console(t *testing.T) {
 	}{
 		{"shows hostile text as text", showsHostileTextAsText},
 		{"shows errors", showsErrors},
+		{"visits only by its button", visitsOnlyByItsButton},
+		{"searches users", searchesUsers},
+		{"shows scores relative to now", showsRelativeScores},
+		{"compares two feeds", comparesFeeds},
+		{"shows the graph of a user", showsGraph},
+		{"shows the configuration", showsConfiguration},
 		{"distinguishes unknown features from missing ones", distinguishesUnknownFeatures},
 		{"requests all features", requestsAllFeatures},
 		{"shows features of pins and pairs", showsFeaturesOfPinsAndPairs},
@@ -306,7 +323,7 @@ func showsHostileTextAsText(t *testing.T, b *Browser) {
 	}
 	p.Shot("feed-rail-wide")
 	for view, there := range map[string]string{
-		"pools": "#pools li", "features": "#features .feature li", "interests": "#terms li + li", "pipeline": "#dead-letters li", "insights": "#plot-habit figure",
+		"compare": "#compare-b-items li", "graph": "#graph-panels li", "config": "#config-values td", "pools": "#pools li", "features": "#features .feature li", "interests": "#terms li + li", "pipeline": "#dead-letters li", "insights": "#plot-habit figure",
 	} {
 		Eval[string](p, "location.hash = '"+view+"'")
 		p.Wait(view+" is shown", "document.querySelector('"+there+"')")
@@ -359,6 +376,9 @@ func announcesNewItems(t *testing.T, b *Browser) {
 	p.Wait("the feed", "document.querySelectorAll('.card').length === 2")
 	pill := func(want string) {
 		t.Helper()
+		if want != "" {
+			want = "Visit: " + want
+		}
 		p.Wait("the pill shows "+want, "(document.querySelector('#fresh').hidden ? '' : document.querySelector('#fresh').textContent) === '"+want+"'")
 	}
 	for _, c := range []struct {
@@ -417,7 +437,7 @@ func sendsToken(t *testing.T, b *Browser) {
 	p.Press(kb.Enter)
 	p.Wait("the feed", "document.querySelectorAll('.card').length === 2")
 	d.counts <- 4
-	p.Wait("the stream has the token, too", "document.querySelector('#fresh').textContent === '4 new items'")
+	p.Wait("the stream has the token, too", "document.querySelector('#fresh').textContent === 'Visit: 4 new items'")
 	mu.Lock()
 	asked := without
 	mu.Unlock()
@@ -787,7 +807,7 @@ func worksWithKeyboard(t *testing.T, b *Browser) {
 	if got := Eval[string](p, "new URLSearchParams(location.search).get('user')"); got != "user:a" {
 		t.Errorf("the address names %q, want user:a", got)
 	}
-	for range 4 { // save, click, hide, why of the first card
+	for range 5 { // visit; save, click, hide, why of the first card
 		p.Press(kb.Tab)
 	}
 	p.Wait("the focus is visible", "getComputedStyle(document.activeElement).outlineStyle === 'solid' && parseFloat(getComputedStyle(document.activeElement).outlineWidth) >= 2")
@@ -797,6 +817,7 @@ func worksWithKeyboard(t *testing.T, b *Browser) {
 	p.Press(" ")
 	p.Wait("automatic updates are stopped", "document.querySelector('#live').getAttribute('aria-pressed') === 'false'")
 	for _, at := range []struct{ view, title, there string }{
+		{"compare", "Compare", "#compare-b-items li"}, {"graph", "Graph", "#graph-panels li"}, {"config", "Configuration", "#config-values td"},
 		{"pools", "Pools", "#deferred li"}, {"features", "Features", "#features .feature li"}, {"interests", "Interests", "#user-interests-list li"},
 		{"pipeline", "Pipeline", "#dead-letters li"}, {"insights", "Insights", "#plot-habit figure"}, {"feed", "Feed", "#rail-pools li"},
 	} {

@@ -36,7 +36,7 @@ type Deps struct {
 	Publisher   Publisher                 // nil: none
 	Known       KnownUsers                // nil: deletes of users are rejected
 	Directory   Directory                 // nil: none
-	Config      func() (any, error)       // GET /v1/config, encoded as JSON; nil: no route
+	Config      func(bool) (any, error)   // GET /v1/config, all values or only the changed ones, encoded as JSON; nil: no route
 	DeadLetters DeadLetters               // nil: none
 	Dictionary  Dictionary                // nil: none
 	Verbs       func() schemas.Verbs      // the present verbs of actions, for validation

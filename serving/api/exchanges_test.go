@@ -151,7 +151,7 @@ func variants(good exchange, r route) []exchange {
 func noDependencies(_ *Config, d *Deps) {
 	d.Feed, d.Features, d.Insights = struct{ Feed }{}, struct{ Features }{}, struct{ Insights }{}
 	d.Publisher, d.DeadLetters, d.Dictionary = struct{ Publisher }{}, struct{ DeadLetters }{}, struct{ Dictionary }{}
-	d.Directory, d.Config = struct{ Directory }{}, func() (any, error) { panic("no configuration") }
+	d.Directory, d.Config = struct{ Directory }{}, func(bool) (any, error) { panic("no configuration") }
 }
 
 // bodies returns the variants of a POST.
@@ -250,7 +250,8 @@ var feedRows = slices.Concat([]exchange{
 	row("GET /v1/users/user:a/feed/state?feed=plain", "", 200, `"sources":[],"deferred":[],"affinities":[],"degraded":[]`),
 	row("GET /v1/users/user:a/feed/state?feed=other", "", 400, "unknown feed"),
 	row("GET /v1/users?prefix=user:a&limit=2", "", 200, `{"users":["user:a","user:ab"]}`),
-	row("GET /v1/users?prefix=a", "", 200, `{"users":["user:a","user:ab","user:abc"]}`),
+	row("GET /v1/users?prefix=ada", "", 400, `prefix \"ada\": want user:…`),
+	row("GET /v1/users?prefix=user:a", "", 200, `{"users":["user:a","user:ab","user:abc"]}`),
 	row("GET /v1/users", "", 200, `{"users":[]}`),
 	row("GET /v1/users?limit=1001", "", 400, "1 to 1000"),
 	row("GET /v1/users/user:a/graph?limit=7", "", 200, `{"user":"user:a","follows":[{"id":"interest:tea","weight":1.5}],"following":7,"blocks":[],"blocking":0,"followers":3}`),
@@ -409,6 +410,8 @@ var interestRows = []exchange{
 }
 
 var operationRows = []exchange{
+	row("GET /v1/config?changed=true", "", 200, `{}`),
+	row("GET /v1/config?changed=1", "", 400, "true, false"),
 	row("GET /v1/config", "", 200, `{"pools":{"max_candidates":600}}`),
 	row("GET /v1/status", "", 200, `"version":"v1"`),
 	row("GET /v1/openapi.json", "", 200, `"openapi": "3.1.0"`),

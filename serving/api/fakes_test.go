@@ -198,7 +198,10 @@ func (f *fakes) Graph(_ context.Context, user schemas.UserID, limit int) (*schem
 	return &schemas.UserGraph{User: user, Follows: []schemas.Followed{{ID: "interest:tea", Weight: 1.5}}, Following: limit, Followers: 3}, f.fail
 }
 
-func (f *fakes) config() (any, error) {
+func (f *fakes) config(changed bool) (any, error) {
+	if changed {
+		return map[string]any{}, f.fail
+	}
 	return map[string]any{"pools": map[string]any{"max_candidates": 600}}, f.fail
 }
 

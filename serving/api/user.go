@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -18,12 +19,15 @@ type Directory interface {
 // MaxUsers is the maximum number of users, or of a user's follows, of an answer.
 const MaxUsers = 1000
 
-// users answers with the users whose ids start with a text, with or without the kind.
+// users answers with the users whose ids start with a text.
 func (s *Server) users(p *parameters) computation {
 	const kind = "user:"
-	prefix, limit := strings.TrimPrefix(p.text("prefix"), kind), p.limit(DefaultLimit, MaxUsers)
+	prefix, limit := cmp.Or(p.text("prefix"), kind), p.limit(DefaultLimit, MaxUsers)
+	if !strings.HasPrefix(prefix, kind) {
+		p.wrong("prefix " + quote(prefix) + ": want user:…")
+	}
 	return func(ctx context.Context) (any, error) {
-		found, err := s.deps.Directory.Users(ctx, kind+prefix, limit)
+		found, err := s.deps.Directory.Users(ctx, prefix, limit)
 		return schemas.List[schemas.UserID](found), err
 	}
 }
@@ -34,6 +38,7 @@ func (s *Server) graph(p *parameters) computation {
 }
 
 // config answers with the configuration of this process.
-func (s *Server) config(*parameters) computation {
-	return func(context.Context) (any, error) { return s.deps.Config() }
+func (s *Server) config(p *parameters) computation {
+	changed := p.boolean("changed")
+	return func(context.Context) (any, error) { return s.deps.Config(changed) }
 }

@@ -1,5 +1,5 @@
-// Package web serves the console: a page with the feed of a user, the user's pools and live features, a diagram of the
-// pipeline, and insights into the usage of the product. The static files are in the binary. There is no build step, and
+// Package web serves the console: a page with the feed of a user, also compared with another feed, the user's pools, graph and
+// live features, a diagram of the pipeline, insights into the usage of the product, and the configuration. The static files are in the binary. There is no build step, and
 // the Content-Security-Policy forbids loading anything from other servers. The page only uses the routes of package
 // api.
 //

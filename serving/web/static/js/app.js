@@ -3,6 +3,7 @@
 export const app = {
   user: '',
   feed: 'home',
+  feeds: new Set(['home', 'plain']), // names of feeds and of experiment arms
   known: false, // the API has answered for this user, so periodic updates run
   visit: 0, // incremented for each user and visit; answers to earlier ones are dropped
 };

@@ -43,13 +43,25 @@ function boundsOf(schema) {
 const cell = (...parts) => h('span', null, ...parts);
 const described = (schema, text) => cell(text || schema.description || '', boundsOf(schema) && ` (${boundsOf(schema)})`);
 
-// properties returns a table of the properties of an object, or null.
+// properties returns a table of the properties of an object, including those of objects in it without a name of their own, or null.
 function properties(schema, name) {
-  if (!schema.properties) return null;
-  const required = schema.required || [];
-  return h('div', { class: 'scroll' }, table(`Properties of ${name}`, ['Property', 'Type', 'Description'],
-    Object.entries(schema.properties).map(([key, value]) => [
-      cell(h('code', null, key), required.includes(key) ? ' (required)' : ''), cell(...typeOf(value)), described(value)])));
+  const rows = rowsOf(schema, '');
+  return rows.length ? h('div', { class: 'scroll' }, table(`Properties of ${name}`, ['Property', 'Type', 'Description'], rows)) : null;
+}
+
+// rowsOf returns the properties of a schema below a path: of an object, of the elements of a list, or of the values of a map.
+function rowsOf(schema, path) {
+  const inside = [[schema.items, '[]'], [path && schema.additionalProperties, '{}'], ...(schema.oneOf || []).map((one) => [one, ''])];
+  const own = Object.entries(schema.properties || {}).flatMap(([key, value]) => [
+    [cell(h('code', null, `${path}${path && '.'}${key}`), (schema.required || []).includes(key) ? ' (required)' : ''), cell(...typeOf(value)), described(value)],
+    ...rowsOf(value, `${path}${path && '.'}${key}`)]);
+  return [...own, ...inside.filter(([value]) => value && typeof value === 'object').flatMap(([value, step]) => rowsOf(value, path + step))];
+}
+
+// headers lists the headers of an answer.
+function headers(answer) {
+  const all = Object.entries(answer.headers || {});
+  return all.length ? h('p', null, 'Headers: ', all.flatMap(([name, v], i) => [i ? ', ' : '', h('code', null, name), v.description ? ` (${v.description})` : ''])) : null;
 }
 
 function access(security) {
@@ -92,9 +104,10 @@ function operation(doc, path, method, op) {
     h('p', { class: 'quiet' }, access(op.security)),
     parameters(doc, op.parameters),
     op.requestBody ? [h('h4', null, 'Request body'), ...content(doc, op.requestBody)] : null,
-    ...good.flatMap(([code, r]) => [h('h4', null, `Answer ${code}`), h('p', null, r.description), ...content(doc, r)]),
+    ...good.flatMap(([code, r]) => [h('h4', null, `Answer ${code}`), h('p', null, r.description), headers(r), ...content(doc, r)]),
     others.length ? h('details', null, h('summary', null, 'Other answers'),
-      table('Other answers', ['Status', 'Meaning'], others.map(([code, r]) => [code, r.description]))) : null);
+      table('Other answers', ['Status', 'Meaning'], others.map(([code, r]) => [code, h('div', null, r.description, headers(r))]))) : null,
+    h('p', null, h('a', { href: '#main' }, 'Contents')));
 }
 
 function schema(name, s) {

@@ -4,10 +4,12 @@ import { $, h, s, announce, setText } from './dom.js';
 import { call, listen, ofUser, publish, query } from './api.js';
 import { ago, count, hash, name, sourceClass, unread, without } from './format.js';
 import { app, current } from './app.js';
+import { scoreOf, titleOf } from './scores.js';
 import { opener } from './why.js';
 
 const pageSize = 24; // items per page: fills rows of two, three and four cards
 const verbs = ['save', 'click', 'hide']; // actions on an item
+const preview = 'Preview: a visit now would show these items. Nothing is marked as shown.';
 
 let cursor = null; // of the next older page
 let shown = 0; // items on the page
@@ -15,16 +17,29 @@ let hasOld = false; // the page has an item that was shown before
 let degraded = new Set(); // degraded parts of the visit and of the pages below it
 let mix = new Map(); // items on the page by source
 let stop = () => {}; // ends the stream of counts
+let visitKey = ''; // Idempotency-Key of a visit without an answer; '': none
 
-// visit loads new items and shows them above the older ones. It returns whether the API answered.
-export async function visit() {
+// load requests the first page: of a visit, or of a peek, which changes nothing. A repeated visit takes no further items if the
+// answer to the first attempt was lost.
+async function load(visiting) {
+  const parameters = { limit: pageSize, feed: app.feed };
+  if (!visiting) return call(ofUser(app.user, `feed${query({ ...parameters, peek: true })}`));
+  visitKey ||= randomID();
+  const page = await call(ofUser(app.user, `visits${query(parameters)}`), { method: 'POST', headers: { 'Idempotency-Key': visitKey } });
+  visitKey = '';
+  return page;
+}
+
+// open shows the first page, with new items above older ones. It returns whether the API answered.
+export async function open(visiting) {
   app.visit++;
   const isCurrent = current();
   $('fresh').hidden = true;
   try {
-    const page = await call(ofUser(app.user, `feed${query({ limit: pageSize, feed: app.feed })}`));
+    const page = await load(visiting);
     if (!isCurrent()) return false;
     clear();
+    setText($('preview'), visiting ? '' : preview);
     show(page);
     announcePage(page);
     return true;
@@ -43,10 +58,12 @@ function announcePage(page) {
 export function reset() {
   stop();
   stop = () => {};
+  visitKey = '';
   clear();
+  $('visit').hidden = !app.user;
   $('feed-title').textContent = app.user ? `${name(app.user)}’s feed` : 'Feed';
   $('mix').textContent = '';
-  for (const id of ['fresh', 'more', 'end', 'empty', 'degraded']) $(id).hidden = true;
+  for (const id of ['fresh', 'more', 'end', 'empty', 'degraded', 'preview']) $(id).hidden = true;
 }
 
 // follow opens the stream of counts, which announces new items.
@@ -56,7 +73,7 @@ export function follow() {
 }
 
 function announceNew(waiting) {
-  $('fresh').textContent = waiting >= 100 ? '100 or more new items' : count(waiting, 'new item', 'new items');
+  $('fresh').textContent = `Visit: ${waiting >= 100 ? '100 or more new items' : count(waiting, 'new item', 'new items')}`;
   $('fresh').hidden = waiting === 0;
 }
 
@@ -139,7 +156,7 @@ function card(item, place) {
 function tile(item, place) {
   const n = hash(item.pin);
   const t = h('div', { class: 'tile' }, shapes(n), h('span', { class: 'place' }, String(place)), item.new && h('span', { class: 'new' }, 'new'),
-    h('span', { class: 'score', title: 'Score by the generator' }, item.score.toFixed(2)));
+    h('span', { class: 'score', title: titleOf(item.score) }, scoreOf(item.score)));
   t.style.setProperty('--hue', n % 360);
   return t;
 }
@@ -179,7 +196,7 @@ const isAccepted = (verb, pin) => actions.get(keyOf(verb, pin))?.state === 'acce
 function actionOf(verb, pin) {
   const key = keyOf(verb, pin);
   if (!actions.has(key)) {
-    const event = { stream: 'actions', id: eventID(), time: new Date().toISOString(), actor: app.user, verb, object: pin, surface: 'console' };
+    const event = { stream: 'actions', id: `console/${randomID()}`, time: new Date().toISOString(), actor: app.user, verb, object: pin, surface: 'console' };
     actions.set(key, { key, event, state: '', uncertain: false });
   }
   return actions.get(key);
@@ -237,15 +254,15 @@ function mark(whole, verb) {
   if (verb === 'hide') whole.classList.add('hidden-by-user');
 }
 
-// eventID has 128 random bits. (crypto.randomUUID exists only on secure origins.)
-function eventID() {
-  return `console/${[...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, '0')).join('')}`;
-}
+// randomID has 128 random bits. (crypto.randomUUID exists only on secure origins.)
+const randomID = () => [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, '0')).join('');
 
-// start connects the controls of the view. again starts a new visit.
-export function start(again) {
+// start connects the controls of the view. visit makes a visit.
+export function start(visit) {
   $('more').addEventListener('click', older);
-  $('fresh').addEventListener('click', async () => {
-    if (await again()) $('feed-title').focus();
-  });
+  for (const id of ['visit', 'fresh']) {
+    $(id).addEventListener('click', async () => {
+      if (await visit()) $('feed-title').focus();
+    });
+  }
 }

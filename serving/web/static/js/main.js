@@ -3,27 +3,34 @@
 import { $, h, setText } from './dom.js';
 import { allowPrompt, call, onUnauthorized } from './api.js';
 import { name } from './format.js';
-import { app } from './app.js';
+import { app, current } from './app.js';
+import * as scores from './scores.js';
+import * as search from './search.js';
 import * as feed from './feed.js';
 import * as rail from './rail.js';
+import * as compare from './compare.js';
 import * as pools from './pools.js';
+import * as graph from './graph.js';
 import * as features from './features.js';
 import * as interests from './interests.js';
 import * as pipeline from './pipeline.js';
 import * as insights from './insights.js';
+import * as config from './config.js';
 
 const every = 1000; // ms between updates while the page is visible
-const demoUsers = ['user:ada', 'user:emil', 'user:grace', 'user:nils', 'user:pablo'];
 
 // The views by name. The name is also the suffix of the section's id and the fragment of the page's URL. A view with user set
 // needs a user. refresh updates the view; open is called before the view is shown.
 const views = {
   feed: { user: true, refresh: rail.refresh },
+  compare: { user: true, refresh: compare.refresh },
   pools: { user: true, refresh: pools.refresh },
+  graph: { user: true, refresh: graph.refresh },
   features: { user: true, refresh: features.refresh },
   interests: { refresh: interests.refresh, open: interests.open },
   pipeline: { refresh: () => {}, open: pipeline.open }, // showStatus updates it
   insights: { refresh: insights.refresh, open: insights.open },
+  config: { refresh: config.refresh },
 };
 
 const view = () => (Object.hasOwn(views, location.hash.slice(1)) ? location.hash.slice(1) : 'feed');
@@ -49,9 +56,10 @@ function show(focus) {
 
 // ---- user
 
-// choose displays the feed of a user.
+// choose displays the feed of a user. It changes nothing: a visit needs its button.
 async function choose(user, feedName) {
   app.visit++;
+  const isCurrent = current();
   allowPrompt();
   offer(feedName);
   app.user = user;
@@ -59,19 +67,25 @@ async function choose(user, feedName) {
   app.known = false;
   $('user').value = user;
   $('name').value = feedName;
-  for (const v of [feed, rail, pools, features, interests]) v.reset();
+  for (const v of [feed, rail, compare, pools, graph, features, interests]) v.reset();
   setText($('notice'), '');
   show(false);
-  if (user) await visit();
+  if (!user) {
+    await search.search();
+    return;
+  }
+  await scores.load();
+  if (isCurrent()) await open(false);
 }
 
-async function visit() {
-  const user = app.user, answered = await feed.visit();
+// open shows the first page of the feed, of a visit or a peek.
+async function open(visiting) {
+  const user = app.user, answered = await feed.open(visiting);
   if (user !== app.user) return false;
   if (answered || app.known) feed.follow(); // a new stream sends the current count at once; an open one sends only changes
   if (!answered) return false;
   app.known = true;
-  remember(user);
+  search.remember(user);
   refresh();
   return true;
 }
@@ -80,31 +94,6 @@ async function visit() {
 function navigate(user, feedName) {
   history.pushState(null, '', `?${new URLSearchParams({ user, feed: feedName })}${location.hash || '#feed'}`);
   return choose(user, feedName);
-}
-
-// recentUsers returns the users that were visited before. The browser may block the storage.
-function recentUsers() {
-  try {
-    const list = JSON.parse(localStorage.getItem('users') || '[]');
-    return Array.isArray(list) ? list.filter((u) => typeof u === 'string') : [];
-  } catch {
-    return [];
-  }
-}
-
-function remember(user) {
-  const list = [user, ...recentUsers().filter((u) => u !== user)].slice(0, 20);
-  try { localStorage.setItem('users', JSON.stringify(list)); } catch { /* the storage is blocked */ }
-  suggest();
-}
-
-function suggest() {
-  const all = [...new Set([...recentUsers(), ...demoUsers])];
-  $('users').replaceChildren(...all.map((u) => h('option', { value: u })));
-  $('suggested').replaceChildren(...all.slice(0, 8).map((u) => h('button', { type: 'button', onclick: async () => {
-    await navigate(u, app.feed);
-    $('feed-title').focus();
-  } }, name(u))));
 }
 
 // ---- periodic updates
@@ -129,11 +118,15 @@ async function refresh() {
 
 // offer adds a feed to the menu.
 function offer(feedName) {
+  app.feeds.add(feedName);
   if (![...$('name').options].some((o) => o.value === feedName)) $('name').append(h('option', { value: feedName }, feedName));
 }
 
 function showStatus(status) {
-  for (const s of status.shares || []) offer(s.feed);
+  for (const s of status.shares || []) {
+    offer(s.feed);
+    if (s.arm) app.feeds.add(s.arm);
+  }
   state(status.ready ? 'ready' : status.missing.join('; '), status.ready);
   setText($('version'), `smartfeed ${status.version}`);
   if (view() === 'pipeline') pipeline.refresh(status);
@@ -189,9 +182,12 @@ function start() {
   window.addEventListener('popstate', fromAddress);
   window.addEventListener('hashchange', () => { show(true); refresh(); });
   onUnauthorized(promptForToken);
-  for (const v of [pipeline, features, interests, insights]) v.start();
-  feed.start(visit);
-  suggest();
+  for (const v of [compare, pipeline, features, interests, insights, config]) v.start();
+  feed.start(() => open(true));
+  search.start(async (user) => {
+    await navigate(user, app.feed);
+    $('feed-title').focus();
+  });
   choose(...addressed());
   poll();
 }

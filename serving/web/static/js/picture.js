@@ -5,9 +5,12 @@ import { s } from './dom.js';
 import { count, rate, whole } from './format.js';
 
 const lagging = 1000; // lag in records from which a reader is highlighted
-const lineHeight = 15, boxWidth = 124, boxHeight = 82; // pixels; a box has at most five lines
+const lineHeight = 15, boxHeight = 82; // pixels; a box has at most five lines
 const namesShown = 2, nameHeight = 13, characterWidth = 5.9; // of the topics at a line
-const smallest = 0.85; // scale; a wider picture scrolls
+
+// The forms of the picture, by the least width of the page: the width of boxes, whether lines have captions, and the smallest scale.
+// A wider picture scrolls.
+const forms = [{ from: 720, boxWidth: 124, captions: true, smallest: 0.85 }, { from: 0, boxWidth: 104, captions: false, smallest: 0.75 }];
 
 // nodesOf returns each writer and reader with its input, output, lag and problems. The facts are the rates by topic, and the numbers of
 // unsettled dead letters and of partitions without an owner by group.
@@ -78,13 +81,13 @@ function linesFrom(name, flows, rates) {
 
 // draw returns the picture for a width. It is wider if it would become too small to read.
 export function draw(width, nodes) {
-  const lines = nodes.flatMap((n) => n.to);
-  const g = arrange(nodes.map((n) => n.name), lines), { width: w, height: h } = g.graph();
-  const scale = Math.max(Math.min(1, width / w), smallest);
+  const lines = nodes.flatMap((n) => n.to), form = forms.find((f) => width >= f.from);
+  const g = arrange(nodes.map((n) => n.name), lines, form), { width: w, height: h } = g.graph();
+  const scale = Math.max(Math.min(1, width / w), form.smallest);
   return s('svg', { class: 'pipeline', width: scale * w, height: scale * h, viewBox: `0 0 ${w} ${h}`, role: 'img', 'aria-label': inWords(nodes) },
     s('defs', null, arrow('arrow'), arrow('arrow-idle'), arrow('arrow-late')),
     lines.map((l) => link(l, g)),
-    lines.map((l) => caption(l, g.edge(l.from, l.to))),
+    form.captions && lines.map((l) => caption(l, g.edge(l.from, l.to))),
     nodes.map((n) => box(n, g.node(n.name))));
 }
 
@@ -92,15 +95,15 @@ let arranged = { key: '', graph: null };
 
 // arrange returns the positions, which depend only on the names. Records flow from left to right: dagre turns the lines around that
 // close a cycle when it walks from the first name along the lines in their order.
-function arrange(names, lines) {
+function arrange(names, lines, { boxWidth, captions }) {
   const place = new Map(names.map((n, i) => [n, i]));
   const edges = [...lines].sort((a, b) => place.get(a.from) - place.get(b.from) || place.get(a.to) - place.get(b.to));
-  const key = JSON.stringify([names, edges.map((l) => [l.from, l.to, l.topics])]);
+  const key = JSON.stringify([captions, names, edges.map((l) => [l.from, l.to, l.topics])]);
   if (arranged.key === key) return arranged.graph;
   const g = new Graph().setGraph({ rankdir: 'LR', nodesep: 14, ranksep: 24, edgesep: 8, marginx: 4, marginy: 4 });
   for (const n of names) g.setNode(n, { width: boxWidth, height: boxHeight });
   for (const l of edges) {
-    const text = namesOf(l);
+    const text = captions ? namesOf(l) : [''];
     g.setEdge(l.from, l.to, { width: Math.max(...text.map((t) => t.length)) * characterWidth + 6, height: text.length * nameHeight, labelpos: 'c' });
   }
   layout(g);
@@ -123,7 +126,7 @@ function arrow(id) {
 function course(l, g) {
   const from = g.node(l.from), to = g.node(l.to), { points, x, width } = g.edge(l.from, l.to), ahead = from.x < to.x ? 1 : -1;
   const columns = new Set(g.nodes().map((n) => Math.round(g.node(n).x)));
-  const half = (p) => ahead * (p.x === x ? width : columns.has(Math.round(p.x)) ? boxWidth : 0) / 2;
+  const half = (p) => ahead * (p.x === x ? width : columns.has(Math.round(p.x)) ? from.width : 0) / 2;
   const middle = points.slice(1, -1).flatMap((p) => [{ x: p.x - half(p), y: p.y }, { x: p.x + half(p), y: p.y }]);
   const ends = [side(from, ahead, middle[0] || to), side(to, -ahead, middle.at(-1) || from)];
   return [ends[0], ...middle, ends[1]].map((p, i, all) => `${i ? bend(all[i - 1], p) : 'M'}${at(p)}`).join(' ');
@@ -135,7 +138,7 @@ const bend = (a, b) => `C${at({ x: (a.x + b.x) / 2, y: a.y })} ${at({ x: (a.x + 
 // side returns a point at the left or right side of a box, nearer to the top for lines from above.
 function side(box, ahead, { y }) {
   const most = boxHeight / 2 - 10;
-  return { x: box.x + ahead * boxWidth / 2, y: box.y + Math.max(-most, Math.min(most, (y - box.y) / 4)) };
+  return { x: box.x + ahead * box.width / 2, y: box.y + Math.max(-most, Math.min(most, (y - box.y) / 4)) };
 }
 
 const thick = (perSecond) => 1.25 + Math.min(5, 1.4 * Math.log10(1 + perSecond));
@@ -154,7 +157,7 @@ function caption(l, { x, y }) {
   return s('text', { class: 'topic', 'text-anchor': 'middle' }, text.map((t, i) => s('tspan', { x, y: first + i * nameHeight }, t)));
 }
 
-function box(n, { x, y }) {
+function box(n, { x, y, width, height }) {
   const late = n.lag >= lagging, unhealthy = n.errors.length > 0 || n.deadLetters > 0;
   const written = n.to.length ? rate(sum(n.to.map((l) => l.rate))) : '–';
   const goes = n.lag !== null ? rate(n.in) : n.group ? rate(n.group.records_per_second) : written;
@@ -162,7 +165,7 @@ function box(n, { x, y }) {
   const lines = [['name', n.name], ['rate', goes], ['lag', waits], ['health', healthOf(n).join(' · ')], ['dead', deadOf(n)]].filter(([, text]) => text);
   const first = y + 5 - ((lines.length - 1) * lineHeight) / 2;
   return s('g', { class: `node${late ? ' late' : ''}${unhealthy ? ' unhealthy' : ''}${n.errors.length ? ' failing' : ''}` },
-    s('rect', { x: x - boxWidth / 2, y: y - boxHeight / 2, width: boxWidth, height: boxHeight, rx: 8 }),
+    s('rect', { x: x - width / 2, y: y - height / 2, width, height, rx: 8 }),
     lines.map(([what, text], i) => s('text', { class: `node-${what}`, x, y: first + i * lineHeight, 'text-anchor': 'middle' }, text)));
 }
 

@@ -5,6 +5,7 @@ import { call, ofUser, query } from './api.js';
 import { ago, count, name, sourceClass, unread, without } from './format.js';
 import { app, current } from './app.js';
 import { shares } from './plots.js';
+import { scoreOf, titleOf } from './scores.js';
 import { opener } from './why.js';
 
 const first = 25, most = 1000, step = 100; // candidates shown per pool
@@ -66,18 +67,18 @@ function makePool(p) {
     } }, 'Show more')));
 }
 
-// updatePool shows scores relative to the best: absolute scores are large, and only differences matter.
+// updatePool shows scores relative to the best, because only differences matter.
 function updatePool(e, p, deferred) {
   const scores = p.items.map((i) => i.score);
   const low = Math.min(...scores), high = Math.max(...scores);
-  e.querySelector('h2 span').textContent = ` ${count(p.total, 'candidate', 'candidates')}${p.items.length ? `, best ${high.toFixed(2)}` : ''}`;
+  e.querySelector('h2 span').textContent = ` ${count(p.total, 'candidate', 'candidates')}${p.items.length ? `, best ${scoreOf(high)}` : ''}`;
   e.querySelector('.more').hidden = p.items.length >= p.total || p.items.length >= most;
   updateList(e.querySelector('ol'), p.items, (i) => i.pin, (i) => makeCandidate(i.pin), (line, i) => {
     const back = deferred.get(i.pin);
     line.classList.toggle('deferred', Boolean(back));
     const below = i.score === high ? 'best' : `−${(high - i.score).toFixed(3)}`;
     setBar(line, back ? `${below} · ${back.since ? 'deferred' : 'weak'}` : below, high > low ? 0.03 + 0.97 * (i.score - low) / (high - low) : 1);
-    line.title = `${i.pin} by ${i.author}, ${ago(i.time)}, score ${i.score}`;
+    line.title = `${i.pin} by ${i.author}, ${ago(i.time)}, ${titleOf(i.score)}`;
   });
 }
 

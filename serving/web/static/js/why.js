@@ -4,6 +4,7 @@ import { h } from './dom.js';
 import { call, ofUser, query } from './api.js';
 import { name, ago } from './format.js';
 import { app } from './app.js';
+import { relative, scoreOf, signed, titleOf } from './scores.js';
 
 const fates = {
   shown: 'Shown',
@@ -82,11 +83,15 @@ function candidate(c) {
   return h('div', { class: 'candidate' },
     h('p', null, h('strong', null, c.source), ` · ${place}.${edges}`),
     h('table', { class: 'parts' }, h('caption', { class: 'hidden' }, `Terms of the score in ${c.source}`),
-      h('tbody', null, parts.map(([part, v]) => h('tr', null, h('th', { scope: 'row' }, part.replaceAll('_', ' ')), h('td', null, signed(v)))),
-        h('tr', { class: 'sum' }, h('th', { scope: 'row' }, 'score'), h('td', null, c.score.toFixed(3))))));
+      h('tbody', null, parts.map(term),
+        h('tr', { class: 'sum' }, h('th', { scope: 'row' }, 'score'), h('td', { title: titleOf(c.score) }, scoreOf(c.score, 3))))));
 }
 
-const signed = (v) => (v < 0 ? `−${(-v).toFixed(3)}` : `+${v.toFixed(3)}`);
+// term returns a term of a score. The creation is shown relative to now, as the score is.
+function term([part, v]) {
+  const value = part === 'created' ? relative(v) : v;
+  return h('tr', null, h('th', { scope: 'row' }, part.replaceAll('_', ' ')), h('td', { title: value === v ? false : `stored: ${v}` }, signed(value, 3)));
+}
 
 // opener returns a button that opens and closes the panel of a pin.
 export function opener(pin, label, panel, properties) {
