@@ -32,7 +32,7 @@ import (
 type App struct {
 	cfg        Config // at the start; see currentVerbs
 	file       ConfigFile
-	verbs      atomic.Pointer[schemas.Verbs]
+	current    atomic.Pointer[Config] // cfg with the keys of the last reload
 	reloaded   []*reload.File
 	extensions generator.Extensions // of the embedding program
 	log        *slog.Logger
@@ -93,7 +93,7 @@ type opener func(*App, context.Context) error
 // openParts opens parts in order.
 func openParts(ctx context.Context, o Options, parts []opener) (_ *App, err error) {
 	p := &App{cfg: o.Config, file: o.File, extensions: o.Extensions, log: o.Log, metrics: prometheus.NewRegistry()}
-	p.verbs.Store(&p.cfg.Verbs)
+	p.current.Store(&p.cfg)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())

@@ -71,7 +71,7 @@ func (p *App) reloadConfig([]byte) (needsRestart []string, err error) {
 	if err := cfg.Validate(); err != nil { // together with the values that stay
 		return nil, err
 	}
-	p.verbs.Store(&cfg.Verbs)
+	p.current.Store(&cfg)
 	if p.local != nil {
 		p.local.SetFeeds(cfg.Generator.Feeds)
 	}
@@ -79,7 +79,7 @@ func (p *App) reloadConfig([]byte) (needsRestart []string, err error) {
 }
 
 // currentVerbs returns the verbs of the last reload.
-func (p *App) currentVerbs() schemas.Verbs { return *p.verbs.Load() }
+func (p *App) currentVerbs() schemas.Verbs { return p.current.Load().Verbs }
 
 // reloadStates returns the results of the last reloads.
 func (p *App) reloadStates() (all []reload.State) {

@@ -167,6 +167,9 @@ func TestReload_AppliesVerbsAndRejectsInvalidFiles(t *testing.T) {
 	if code, text := s.api().send("/v1/events", dance("d3")); code != http.StatusAccepted {
 		t.Errorf("a reloaded verb: %d %s", code, text)
 	}
+	if text := s.api().get("/v1/config?changed=true"); !strings.Contains(text, `"dance":2`) || strings.Contains(text, "max_candidates") {
+		t.Errorf("the configuration in force: got %s, want the reloaded verb, and not the key that needs a restart", text)
+	}
 	s.wait()
 	if text := s.api().get("/v1/users/user:b/feed/state"); !strings.Contains(strings.ReplaceAll(text, ": ", ":"), `"facet":"interest:tea"`) {
 		t.Errorf("an action with a reloaded verb has no effect on affinities: %s", text)

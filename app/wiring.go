@@ -313,7 +313,7 @@ func (p *App) openServer(context.Context) error {
 		}, p.insights, time.Now)
 		deps.Known = knownUsers{p.deleted, p.known}
 		deps.Directory = users{p.users, p.cfg.partitions()}
-		deps.Config = func(changed bool) (any, error) { return p.cfg.Values(config.Options{Changed: changed}) }
+		deps.Config = func(changed bool) (any, error) { return p.current.Load().Values(config.Options{Changed: changed}) }
 		deps.Dictionary = interests.Service{
 			Config: p.cfg.Interests, Partitions: p.cfg.partitions(), Rows: p.interests, Decisions: p.decided, Deleted: p.deleted,
 			Pins: p.store, Publisher: p.publisher,

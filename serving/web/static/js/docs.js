@@ -43,7 +43,7 @@ function boundsOf(schema) {
 const cell = (...parts) => h('span', null, ...parts);
 const described = (schema, text) => cell(text || schema.description || '', boundsOf(schema) && ` (${boundsOf(schema)})`);
 
-// properties returns a table of the properties of an object, including those of objects in it without a name of their own, or null.
+// properties returns a table of the properties of an object, including those of nested objects without a name, or null.
 function properties(schema, name) {
   const rows = rowsOf(schema, '');
   return rows.length ? h('div', { class: 'scroll' }, table(`Properties of ${name}`, ['Property', 'Type', 'Description'], rows)) : null;
