@@ -32,10 +32,10 @@ import (
 
 // Scopes of a service.
 const (
-	Feed     = "feed"     // read the feeds, pools and lists of all users
+	Feed     = "feed"     // read the feeds, pools, lists and graphs of all users, list users
 	Features = "features" // read the features of all users, try definitions
 	Events   = "events"   // publish events of all streams, except deletes of users
-	Operate  = "operate"  // read the state of the program, retry dead letters
+	Operate  = "operate"  // read the state and the configuration of the program, retry dead letters
 
 	// DeleteUsers permits only deletes of users, which cannot be undone.
 	DeleteUsers = Events + ":users:delete"

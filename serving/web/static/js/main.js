@@ -42,8 +42,12 @@ function show(focus) {
   const now = view();
   for (const other of Object.keys(views)) $(`view-${other}`).hidden = other !== now || (views[other].user && !app.user);
   for (const a of document.querySelectorAll('nav a')) {
-    if (a.hash === `#${now}`) a.setAttribute('aria-current', 'page');
-    else a.removeAttribute('aria-current');
+    if (a.hash === `#${now}`) {
+      a.setAttribute('aria-current', 'page');
+      a.scrollIntoView({ block: 'nearest', inline: 'nearest' }); // on a phone, the links are wider than the page
+    } else {
+      a.removeAttribute('aria-current');
+    }
   }
   $('suggest').hidden = !views[now].user || Boolean(app.user);
   document.title = [views[now].user && app.user && name(app.user), now, 'smartfeed console'].filter(Boolean).join(' · ');
