@@ -15,8 +15,8 @@ import (
 
 // featuresCommand returns the commands for definitions and the training log.
 func (p *program) featuresCommand() *cobra.Command {
-	return group("features", "Try feature definitions, and verify the training log", "  smartfeed features verify -o json",
-		p.tryFeaturesCommand(), p.verifyFeaturesCommand())
+	return group("features", "Try feature definitions, recompute features, and verify the training log", "  smartfeed features verify -o json",
+		p.tryFeaturesCommand(), p.verifyFeaturesCommand(), p.historyCommand())
 }
 
 func (p *program) verifyFeaturesCommand() *cobra.Command {
@@ -33,20 +33,62 @@ last change is no longer in its topic.`,
 		Example: "  smartfeed features verify\n  smartfeed features verify --dir data/feature-log -o json",
 		Args:    noArguments,
 		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
-			cfg, err := p.load(cmd)
+			defined, err := p.defined(cmd, setup)
 			if err != nil {
 				return nil, err
 			}
-			definitions, err := feature.Load(cfg.FeaturesFile)
-			if err != nil {
-				return nil, err
-			}
-			drifts, err := featurelog.Verify(cmd.Context(), featurelog.Setup{Setup: setup, Definitions: definitions}, dir)
+			drifts, err := featurelog.Verify(cmd.Context(), defined, dir)
 			write := func(out io.Writer) error { return featurelog.WriteDrifts(out, drifts) }
 			return output{value: drifts, text: write, failure: featurelog.CheckDrifts(drifts)}, err
 		}),
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "directory with the files of the log (default: read the topic)")
+	return cmd
+}
+
+// defined adds the definitions of the configuration to a setup.
+func (p *program) defined(cmd *cobra.Command, setup topics.Setup) (featurelog.Setup, error) {
+	cfg, err := p.load(cmd)
+	if err != nil {
+		return featurelog.Setup{}, err
+	}
+	definitions, err := feature.Load(cfg.FeaturesFile)
+	return featurelog.Setup{Setup: setup, Definitions: definitions}, err
+}
+
+func (p *program) historyCommand() *cobra.Command {
+	var names []string
+	var files featurelog.HistoryFiles
+	cmd := &cobra.Command{
+		Use:   "history",
+		Short: "Add the values that features had at the times of the rows of a file",
+		Long: `Read rows with a user, a pin or both, and a time: CSV with the columns user, pin and time, or JSON lines with these keys. Times
+are in RFC 3339 or microseconds since 1970. Write the rows, with all of their columns, and the values that the features had
+at these times. The values are computed from the topics actions-enriched, impressions and pin-attributes, with the records
+that had arrived by then.
+
+CSV gets a column for each feature and a column "missing"; JSON lines get "values" and "missing". Missing has reasons by
+feature, those of POST /v1/features and: "retention" if the topics no longer have all data, and "order" for means of pins'
+recent actors. Such a value is null. If a row is invalid, nothing is written.
+
+The topics are read once for every 100,000 rows. Rows in the order of their time need less memory.`,
+		Example: "  smartfeed features history --rows rows.csv --features taste_24h,pair_author_96h,@ranking --out examples.csv",
+		Args:    noArguments,
+		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
+			if files.Rows == "" || files.Out == "" || len(names) == 0 {
+				return nil, command.Usagef("want --rows, --out and --features")
+			}
+			defined, err := p.defined(cmd, setup)
+			if err != nil {
+				return nil, err
+			}
+			filled, err := featurelog.History(cmd.Context(), defined, names, files)
+			return line(filled, "wrote %d rows to %s; missing values by reason: %v", filled.Rows, files.Out, filled.Missing), err
+		}),
+	}
+	cmd.Flags().StringVar(&files.Rows, "rows", "", "file to read: CSV, or JSON lines")
+	cmd.Flags().StringVar(&files.Out, "out", "", "file to write, in the same format")
+	cmd.Flags().StringSliceVar(&names, "features", nil, "names of features, and of feature sets after @")
 	return cmd
 }
 

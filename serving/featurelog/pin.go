@@ -15,16 +15,6 @@ type arrivedPin struct {
 	arrived schemas.Micros
 }
 
-// AddPin adds a record of pin-attributes.
-func (v *Verifier) AddPin(p *schemas.PinAttributes, arrived schemas.Micros) {
-	if h := v.pins[p.Pin]; h != nil {
-		h.versions = append(h.versions, arrivedPin{p, arrived})
-	}
-}
-
-// SetComplete declares that pin-attributes is still complete. A pin without records is then unknown to the store.
-func (v *Verifier) SetComplete() { v.complete = true }
-
 // at returns the data of the pin, as feature.Store defines it, in a store with all records that arrived up to by.sure
 // is false if no record had arrived. The store may then have the pin from records that the topics have deleted.
 func (h *pinHistory) at(by schemas.Micros) (own feature.PinAttributes, known, sure bool) {

@@ -11,12 +11,6 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
-// Arrived is an action of the log and its arrival time, which decides whether an answer could include it.
-type Arrived struct {
-	schemas.EnrichedAction
-	At schemas.Micros
-}
-
 // Drift is the difference between the logged and the recomputed values of a feature.
 type Drift struct {
 	Feature  string `json:"feature"`
@@ -39,21 +33,14 @@ const tolerance = 1e-6
 
 // Verifier recomputes logged values.
 type Verifier struct {
-	defs     map[string]feature.Definition
-	byUser   map[schemas.UserID][]Arrived
-	byPin    map[schemas.PinID][]Arrived
-	pins     map[schemas.PinID]*pinHistory
-	byKey    bool // a record has embeddings by key, so the pins of its user's actions are needed
-	complete bool // pins has every existing pin that is needed
-	drifts   map[string]*Drift
+	*past
+	defs   map[string]feature.Definition
+	drifts map[string]*Drift
 }
 
 // NewVerifier returns a verifier without actions.
 func NewVerifier(defs []feature.Definition) *Verifier {
-	v := &Verifier{
-		defs: map[string]feature.Definition{}, drifts: map[string]*Drift{},
-		byUser: map[schemas.UserID][]Arrived{}, byPin: map[schemas.PinID][]Arrived{}, pins: map[schemas.PinID]*pinHistory{},
-	}
+	v := &Verifier{past: newPast(), defs: map[string]feature.Definition{}, drifts: map[string]*Drift{}}
 	for _, d := range defs {
 		v.defs[d.Name] = d
 	}
@@ -64,29 +51,14 @@ func NewVerifier(defs []feature.Definition) *Verifier {
 // every record, then Add with every action, then AddPin with all data about pins, then Compare.
 func (v *Verifier) Expect(rec *schemas.LoggedFeatures) {
 	switch {
-	case rec.User == "" && v.byPin[rec.Pin] == nil:
-		v.byPin[rec.Pin] = []Arrived{}
-	case rec.User != "" && v.byUser[rec.User] == nil:
-		v.byUser[rec.User] = []Arrived{}
-	}
-	if rec.Pin != "" {
-		v.pins[rec.Pin] = &pinHistory{}
+	case rec.User == "":
+		v.expect(feature.Pin, "", rec.Pin)
+	case rec.Pin == "":
+		v.expect(feature.User, rec.User, "")
+	default:
+		v.expect(feature.Pair, rec.User, rec.Pin)
 	}
 	v.byKey = v.byKey || slices.ContainsFunc(rec.Values, func(value schemas.FeatureValue) bool { return v.defs[value.Feature].Lookup })
-}
-
-// Add adds an action of the log, or an impression of a visit: an action without an actor and with the verb
-// schemas.ImpressionCount. With an actor, it is an impression that a client reported, which does not count for the pin.
-func (v *Verifier) Add(a Arrived) {
-	if list, ok := v.byUser[a.Actor]; ok {
-		v.byUser[a.Actor] = append(list, a)
-		if pin := schemas.PinID(a.Object); v.byKey && v.pins[pin] == nil {
-			v.pins[pin] = &pinHistory{}
-		}
-	}
-	if list, ok := v.byPin[schemas.PinID(a.Object)]; ok && (a.Verb != schemas.ImpressionCount || a.Actor == "") {
-		v.byPin[schemas.PinID(a.Object)] = append(list, a)
-	}
 }
 
 // Compare recomputes the values of a record from the added actions.
@@ -102,14 +74,14 @@ func (v *Verifier) Compare(rec *schemas.LoggedFeatures) {
 			drift.Skipped++
 			continue
 		}
-		now, sure := v.compute(def, rec, cut{actions: math.MaxInt64, pins: rec.Logged})
+		now, sure := v.logged(def, rec, cut{actions: math.MaxInt64, pins: rec.Logged})
 		if !sure {
 			drift.Skipped++
 			continue
 		}
 		drift.compare(value, now, func() bool {
 			return slices.ContainsFunc(v.cuts(def, rec), func(by cut) bool {
-				then, sure := v.compute(def, rec, by)
+				then, sure := v.logged(def, rec, by)
 				return sure && equal(value, then)
 			})
 		})
@@ -127,10 +99,6 @@ const MaxInFlight = 10 * time.Second
 
 // maxCuts limits how often a value is recomputed.
 const maxCuts = 200
-
-// cut holds the arrival times up to which a store had applied actions and pins. The store applies each in the order of
-// arrival, but not both together.
-type cut struct{ actions, pins schemas.Micros }
 
 // cuts returns the states that the store may have had for a record's entity at the time of the answer.
 func (v *Verifier) cuts(def feature.Definition, rec *schemas.LoggedFeatures) []cut {
@@ -178,68 +146,14 @@ func (v *Verifier) pinsOf(def feature.Definition, rec *schemas.LoggedFeatures) [
 	return slices.DeleteFunc(all, func(h *pinHistory) bool { return h == nil })
 }
 
-// compute evaluates a definition for a record, with the data that had arrived up to by. sure is false if the topics may
-// have deleted data about a pin.
-func (v *Verifier) compute(d feature.Definition, rec *schemas.LoggedFeatures, by cut) (value schemas.FeatureValue, sure bool) {
-	sure = true
-	pins := func(pin schemas.PinID) (feature.PinAttributes, bool) {
-		own, known, said := v.pins[pin].at(by.pins)
-		sure = sure && (said || v.complete)
-		return own, known
-	}
-	span := feature.Span{AsOf: rec.AsOf, Now: rec.Logged}
-	var res feature.Result
-	switch d.Entity {
-	case feature.Pin:
-		res = feature.ReferenceItems(d, rec.Logged, itemCounts(v.byPin[rec.Pin], by.actions, v.pins[rec.Pin].deleted()))
-	case feature.Pair:
-		res = feature.ReferencePair(d, span, v.actions(rec.User, by.actions), rec.Pin, pins)
-	default:
-		res = feature.ReferenceByKey(d, span, v.actions(rec.User, by.actions), pins)
-	}
+// logged recomputes a value of a record in the form of the log.
+func (v *Verifier) logged(d feature.Definition, rec *schemas.LoggedFeatures, by cut) (value schemas.FeatureValue, sure bool) {
+	res, sure := v.compute(d, rec.User, rec.Pin, feature.Span{AsOf: rec.AsOf, Now: rec.Logged}, by)
 	var reasons []string
 	for _, r := range res.Reasons {
 		reasons = append(reasons, string(r))
 	}
 	return logged(d.Name, res.Value, reasons), sure
-}
-
-// actions returns the actions of a user that arrived up to by.
-func (v *Verifier) actions(user schemas.UserID, by schemas.Micros) []schemas.EnrichedAction {
-	var all []schemas.EnrichedAction
-	for _, a := range v.byUser[user] {
-		if a.At <= by {
-			all = append(all, a.EnrichedAction)
-		}
-	}
-	return all
-}
-
-// itemCounts counts a pin's actions and impressions like the group objects, which drops those that arrive after the
-// pin's deletion. (It drops such actions before they reach their topic.)
-func itemCounts(actions []Arrived, by, deleted schemas.Micros) []schemas.ItemCounts {
-	steps := map[schemas.Micros]*schemas.ItemCounts{}
-	for _, a := range actions {
-		if a.At > by || a.At > deleted && a.Actor == "" {
-			continue
-		}
-		start := a.Timestamp - a.Timestamp%schemas.ItemStep
-		if start > a.Timestamp { // before 1970
-			start -= schemas.ItemStep
-		}
-		if steps[start] == nil {
-			steps[start] = &schemas.ItemCounts{Start: start, Counts: map[string]int64{}}
-		}
-		steps[start].Counts[string(a.Verb)]++
-		if a.Actor != "" { // not an impression
-			steps[start].Actors = steps[start].Actors.Add(string(a.Actor))
-		}
-	}
-	var all []schemas.ItemCounts
-	for _, c := range steps {
-		all = append(all, *c)
-	}
-	return all
 }
 
 // compare compares a pair of values. wasLate reports whether late actions explain a difference.

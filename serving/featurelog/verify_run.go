@@ -48,50 +48,6 @@ func Verify(ctx context.Context, s Setup, dir string) ([]Drift, error) {
 	return v.Report(), nil
 }
 
-// fill reads everything that the values are computed from.
-func (v *Verifier) fill(ctx context.Context, log *topics.Log, s *topics.Streams) error {
-	err := each(ctx, log, s.ActionsEnriched, func(a *schemas.EnrichedAction, r *kgo.Record) {
-		v.Add(Arrived{*a, topics.OriginTime(r)})
-	})
-	if err != nil {
-		return err
-	}
-	err = each(ctx, log, s.Impressions, func(i *schemas.Impressions, r *kgo.Record) {
-		for _, shown := range i.Pins {
-			a := schemas.EnrichedAction{Verb: schemas.ImpressionCount, Object: schemas.ID(shown.Pin), Timestamp: i.Time}
-			v.Add(Arrived{a, topics.OriginTime(r)})
-		}
-	})
-	if err != nil {
-		return err
-	}
-	err = each(ctx, log, s.PinAttributes, func(p *schemas.PinAttributes, r *kgo.Record) { v.AddPin(p, topics.OriginTime(r)) })
-	if err != nil {
-		return err
-	}
-	complete, err := isComplete(ctx, log, s.PinAttributes.Name)
-	if complete {
-		v.SetComplete()
-	}
-	return err
-}
-
-// isComplete reports whether the topic still holds all records that were ever written to it.
-func isComplete(ctx context.Context, log *topics.Log, name string) (bool, error) {
-	starts, err := log.Starts(ctx, name)
-	if err != nil {
-		return false, err
-	}
-	for _, partitions := range starts {
-		for _, start := range partitions {
-			if start > 0 {
-				return false, nil
-			}
-		}
-	}
-	return true, nil
-}
-
 func loggedRecords(ctx context.Context, log *topics.Log, s *topics.Streams, dir string) ([]*schemas.LoggedFeatures, error) {
 	var records []*schemas.LoggedFeatures
 	if dir != "" {
@@ -101,19 +57,8 @@ func loggedRecords(ctx context.Context, log *topics.Log, s *topics.Streams, dir 
 		})
 		return records, err
 	}
-	err := each(ctx, log, s.FeatureLog, func(rec *schemas.LoggedFeatures, _ *kgo.Record) { records = append(records, rec) })
+	_, err := each(ctx, log, s.FeatureLog, func(rec *schemas.LoggedFeatures, _ *kgo.Record) { records = append(records, rec) })
 	return records, err
-}
-
-// each visits all records of a topic up to its present end. It skips records that cannot be read; they are in the
-// dead-letter topic.
-func each[T any](ctx context.Context, log *topics.Log, s topics.Stream[T], visit func(*T, *kgo.Record)) error {
-	return log.ReadAll(ctx, s.Name, func(r *kgo.Record) error {
-		if rec, err := s.Decode(r.Value); err == nil {
-			visit(rec, r)
-		}
-		return nil
-	})
 }
 
 // WriteDrifts writes a table of drifts.
