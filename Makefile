@@ -97,6 +97,10 @@ test-lastfm: ## import the Last.fm data of LASTFM_DIR, also through five kills; 
 test-browser: ## test the console in headless Chromium; SMARTFEED_SCREENSHOTS=DIR keeps screenshots
 	export SMARTFEED_TEST_BROWSER=$${SMARTFEED_TEST_BROWSER:-1}; $(TESTMODULE) -run '$(BROWSER)' ./...
 
+.PHONY: test-cdc
+test-cdc: ## test change data capture with Debezium, killing Connect; needs PostgreSQL, Maven and Java
+	SMARTFEED_TEST_CDC=1 $(GOTEST) -count=1 -run RealConnect -v ./examples/cdc
+
 test-deploy: ## test the Helm chart, .goreleaser.yaml and the GitHub workflows; compiling Helm and Kubernetes takes a minute
 	cd test/deploy && $(GO) vet $(TOOLEXEC) . && $(GOTEST) -count=1 .
 
@@ -138,7 +142,7 @@ test-lastfm-real: ## import the Last.fm data through real servers, with a proces
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- env SMARTFEED_TEST_SERVERS=$(SERVERS) \
 	  $(GOTEST) -count=1 -timeout 60m -run RealServers_ImportLastfm -v ./app
 
-nightly: test-race test-browser cross test-deploy test-lastfm-real test-kafka test-product footprint mutants ## run the longer versions of all tests, each fuzz target for 30 s, and all mutants
+nightly: test-race test-browser test-cdc cross test-deploy test-lastfm-real test-kafka test-product footprint mutants ## run the longer versions of all tests, each fuzz target for 30 s, and all mutants
 	FUZZTIME=30s .ci/fuzz
 	$(GOTEST) -run '^$$' -bench 'Serving$$' -benchtime 1x ./app
 	ROWS_TORTURE=17 $(GOTEST) -count=1 -run TestTorture -v ./processors/rows

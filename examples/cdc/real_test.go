@@ -1,0 +1,244 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/app"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/serving/client"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// realVariable names the variable that runs the tests with PostgreSQL and Connect, which they start with .ci/services.
+const realVariable = "SMARTFEED_TEST_CDC"
+
+// system is PostgreSQL, Connect, the bridge, and smartfeed with its embedded broker.
+type system struct {
+	*testing.T
+	app    *app.App
+	api    *client.Client
+	broker string
+}
+
+// start starts PostgreSQL with the tables, and smartfeed.
+func start(t *testing.T) *system {
+	t.Helper()
+	if os.Getenv(realVariable) == "" {
+		t.Skipf("set %s to 1 to start PostgreSQL and Connect", realVariable)
+	}
+	s := &system{T: t, broker: freeAddress(t)}
+	cfg := app.DefaultConfig()
+	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", []string{s.broker}, "127.0.0.1:0"
+	cfg.Feed.GeneratorTimeout, cfg.Feed.AckTimeout = 10*time.Second, 10*time.Second // for busy machines
+	s.app = must.Get(app.Open(t.Context(), app.Options{Config: cfg}))(t)
+	s.background("smartfeed", func(ctx context.Context) error { return s.app.Run(ctx) }, s.app.Close)
+	must.OK(t, s.app.Ready(t.Context()))
+	s.api = must.Get(s.app.Client())(t)
+	t.Cleanup(s.api.Close)
+	t.Cleanup(s.clean)
+	s.services("start", "postgres")
+	s.sql(string(must.Get(os.ReadFile("schema.sql"))(t)))
+	return s
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// background runs a function until the test ends, or until the returned function is called.
+func (s *system) background(what string, run func(context.Context) error, closers ...func() error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		err := <-done
+		for _, c := range closers {
+			err = errors.Join(err, c())
+		}
+		if err != nil {
+			s.Errorf("%s: %v", what, err)
+		}
+	}
+	s.Cleanup(stop)
+	return stop
+}
+
+// bridge runs a bridge in a consumer group.
+func (s *system) bridge(group string) (stop func()) {
+	b := &bridge{kafka: topics.Kafka{Brokers: s.app.Brokers()}, registry: s.app.RegistryURL(), group: group, prefix: "shop.public"}
+	return s.background("bridge", b.run)
+}
+
+// services runs a command of .ci/services for servers.
+func (s *system) services(command string, names ...string) {
+	s.Helper()
+	cmd := exec.Command("../../.ci/services", append([]string{command}, names...)...)
+	cmd.Env = append(os.Environ(), "CONNECT_KAFKA="+s.broker)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.Fatalf("services %s %q: %v\n%s", command, names, err, out)
+	}
+}
+
+// clean stops PostgreSQL and Connect. If the test has failed, it shows the log of Connect.
+func (s *system) clean() {
+	if dir := os.Getenv("SERVICES_DIR"); s.Failed() {
+		log, err := exec.Command("tail", "-n", "40", filepath.Join(cmp.Or(dir, "../../.ci/state"), "connect.log")).CombinedOutput()
+		s.Logf("Connect: %s%v", log, err)
+	}
+	s.services("clean", "connect", "postgres")
+}
+
+// sql executes statements in one transaction.
+func (s *system) sql(statements string) {
+	s.Helper()
+	port := cmp.Or(os.Getenv("POSTGRES_PORT"), "19432")
+	cmd := exec.CommandContext(s.Context(), "psql", "-q1", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", port, "-U", "smartfeed", "-d", "postgres")
+	cmd.Stdin = strings.NewReader(statements)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.Fatalf("%s: %v\n%s", statements, err, out)
+	}
+}
+
+// feed visits ada's feed, and returns the pins with their titles. It fails the test if a pin is in the feed twice.
+func (s *system) feed() map[string]string {
+	s.Helper()
+	shown := map[string]string{}
+	page, err := s.api.Visit(s.Context(), "user:ada", client.VisitOptions{Limit: 100})
+	for {
+		must.OK(s.T, err)
+		for _, item := range page.Items {
+			if _, twice := shown[item.ID]; twice {
+				s.Errorf("%s is in the feed twice", item.ID)
+			}
+			shown[item.ID] = item.Title
+		}
+		if page.Next == nil {
+			return shown
+		}
+		page, err = s.api.Older(s.Context(), "user:ada", *page.Next, 100)
+	}
+}
+
+// shows waits until the feed has exactly these pins and titles.
+func (s *system) shows(want map[string]string) {
+	s.Helper()
+	var got map[string]string
+	defer func() {
+		if s.Failed() {
+			s.Logf("the feed has %v", got)
+		}
+	}()
+	eventually.True(s.T, fmt.Sprintf("the feed has %v", want), func() bool {
+		got = s.feed()
+		return maps.Equal(got, want)
+	})
+}
+
+func TestRealConnect_FeedFollowsTables(t *testing.T) {
+	s := start(t)
+	s.sql(`insert into follows (follower, followee) values ('ada', 'bob'), ('ada', 'eve');
+		insert into pins (id, author, title, created_at, updated_at) values
+		('old', 'bob', 'changed before the snapshot', now() - interval '3 days', now() - interval '1 day'), ('spam', 'eve', 'spam', now(), now())`)
+	s.bridge("first")
+	s.services("start", "connect")
+	want := map[string]string{"pin:old": "changed before the snapshot", "pin:spam": "spam"}
+	s.shows(want)
+
+	s.sql(`insert into pins (id, author, title) values ('tea', 'bob', 'Tea')`)
+	want["pin:tea"] = "Tea"
+	s.shows(want)
+	s.sql(`update pins set title = 'Gong fu tea' where id = 'tea'`)
+	want["pin:tea"] = "Gong fu tea"
+	s.shows(want)
+	// One transaction changes rows twice: the last change wins.
+	s.sql(`update pins set title = 'x' where id = 'old'; update pins set title = 'Old' where id = 'old';
+		delete from follows where followee = 'bob'; insert into follows (follower, followee) values ('ada', 'bob')`)
+	want["pin:old"] = "Old"
+	s.shows(want)
+	s.sql(`delete from pins where id = 'tea'`)
+	delete(want, "pin:tea")
+	s.shows(want)
+	s.sql(`delete from follows where followee = 'eve'; insert into pins (id, author, title) values ('more-spam', 'eve', 'spam'), ('last', 'bob', '')`)
+	want["pin:last"] = ""
+	delete(want, "pin:spam")
+	s.shows(want)
+}
+
+func TestRealConnect_KillLosesAndDoublesNothing(t *testing.T) {
+	s := start(t)
+	stop := s.bridge("killed")
+	s.sql(`insert into follows (follower, followee) values ('ada', 'bob')`)
+	s.services("start", "connect")
+	want := map[string]string{}
+	for round := range 3 {
+		for i := range 20 {
+			id := fmt.Sprintf("%d-%d", round, i)
+			s.sql(fmt.Sprintf(`insert into pins (id, author, title) values ('%s', 'bob', 'a'); update pins set title = 'b' where id = '%[1]s'`, id))
+			want["pin:"+id] = "b"
+			if i == 10 {
+				s.services("kill", "connect")
+			}
+		}
+		stop()
+		s.services("start", "connect")
+		stop = s.bridge("killed")
+	}
+	s.shows(want)
+
+	// A bridge in a new group publishes all changes again.
+	s.bridge("again")
+	s.caughtUp("again")
+	must.OK(t, s.app.Wait(t.Context()))
+	if n := must.Get(s.api.Waiting(t.Context(), "user:ada"))(t); n != 0 {
+		t.Errorf("%d pins are new again", n)
+	}
+	s.shows(want)
+}
+
+// caughtUp waits until a group has committed the ends of all topics with changes.
+func (s *system) caughtUp(group string) {
+	s.Helper()
+	admin := must.Get(topics.Kafka{Brokers: s.app.Brokers()}.Admin())(s.T)
+	defer admin.Close()
+	eventually.True(s.T, "the bridge has published all changes", func() bool {
+		lags, err := admin.Lag(s.Context(), group)
+		must.OK(s.T, err)
+		lag := lags[group].Lag
+		return !lag.IsEmpty() && lag.Total() == 0
+	})
+}
+
+func TestRealConnect_InvalidRowBecomesDeadLetter(t *testing.T) {
+	s := start(t)
+	s.bridge("strict")
+	s.services("start", "connect")
+	s.sql(`insert into follows (follower, followee) values ('ada', 'bob');
+		insert into pins (id, author, title) values ('bad', 'bob', repeat('x', 600)), ('good', 'bob', '')`)
+	s.shows(map[string]string{"pin:good": ""})
+	eventually.True(t, "the row is a dead letter", func() bool {
+		list := string(must.Get(s.api.Get(t.Context(), url.Values{"limit": {"10"}}, "v1", "dead-letters"))(t))
+		return strings.Contains(list, `"topic":"shop.public.pins"`) && strings.Contains(list, "title: 600 bytes")
+	})
+}
