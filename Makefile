@@ -97,7 +97,21 @@ test-lastfm: ## import the Last.fm data of LASTFM_DIR, also through five kills; 
 test-browser: ## test the console in headless Chromium; SMARTFEED_SCREENSHOTS=DIR keeps screenshots
 	export SMARTFEED_TEST_BROWSER=$${SMARTFEED_TEST_BROWSER:-1}; $(TESTMODULE) -run '$(BROWSER)' ./...
 
-.PHONY: test-cdc
+# The tools of the examples: a virtual environment and jars, fetched again when the pinned versions change.
+EXAMPLES := .cache/examples
+$(EXAMPLES)/python/installed: examples/python-producer/requirements.txt
+	python3 -m venv --clear $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+$(EXAMPLES)/java/installed: examples/java-producer/pom.xml
+	rm -rf $(@D)
+	mvn -q -B --strict-checksums -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(@D))
+	touch $@
+
+.PHONY: test-examples test-cdc
+test-examples: $(EXAMPLES)/python/installed $(EXAMPLES)/java/installed ## test the web page and the producers in Python and Java; needs Chromium, Python, Maven and a JDK
+	export SMARTFEED_TEST_EXAMPLES=$(abspath $(EXAMPLES)) SMARTFEED_TEST_BROWSER=$${SMARTFEED_TEST_BROWSER:-1}; $(TESTMODULE) -run '^TestExample_' -v .
+
 test-cdc: ## test change data capture with Debezium, killing Connect; needs PostgreSQL, Maven and Java
 	SMARTFEED_TEST_CDC=1 $(GOTEST) -count=1 -run RealConnect -v ./examples/cdc
 
@@ -142,7 +156,7 @@ test-lastfm-real: ## import the Last.fm data through real servers, with a proces
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- env SMARTFEED_TEST_SERVERS=$(SERVERS) \
 	  $(GOTEST) -count=1 -timeout 60m -run RealServers_ImportLastfm -v ./app
 
-nightly: test-race test-browser test-cdc cross test-deploy test-lastfm-real test-kafka test-product footprint mutants ## run the longer versions of all tests, each fuzz target for 30 s, and all mutants
+nightly: test-race test-browser test-examples test-cdc cross test-deploy test-lastfm-real test-kafka test-product footprint mutants ## run the longer versions of all tests, each fuzz target for 30 s, and all mutants
 	FUZZTIME=30s .ci/fuzz
 	$(GOTEST) -run '^$$' -bench 'Serving$$' -benchtime 1x ./app
 	ROWS_TORTURE=17 $(GOTEST) -count=1 -run TestTorture -v ./processors/rows

@@ -1,5 +1,6 @@
-// Package test contains tests with additional dependencies: the console in a real browser, the container files with Docker's
-// parser, and the alerts with Prometheus's engine. It is a separate module, so the program does not depend on them.
+// Package test contains tests with additional dependencies: the console and the examples in a real browser, the container
+// files with Docker's parser, and the alerts with Prometheus's engine. It is a separate module, so the program does not depend
+// on them.
 package test
 
 import (
