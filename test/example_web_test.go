@@ -126,8 +126,26 @@ func TestExample_WebPageShowsFeedAndReportsActions(t *testing.T) {
 		return strings.Contains(got, `"object":"pin:200","verb":"save"`) && strings.Contains(got, `"verb":"hide"`)
 	})
 	p.awaitImpression("pin:200")
+	for name, value := range map[string]string{"Host": "evil.example", "Sec-Fetch-Site": "cross-site"} {
+		if got := visitStatus(t, site, name, value); got != http.StatusForbidden {
+			t.Errorf("a visit with %s %s has status %d, want 403", name, value, got)
+		}
+	}
 	page.Check()
 	page.Shot("example-web")
+}
+
+// visitStatus returns the status of a visit with a header, through the server of the page.
+func visitStatus(t *testing.T, site, header, value string) int {
+	t.Helper()
+	req := must.Get(http.NewRequest(http.MethodPost, site+"/v1/users/user:web/visits", http.NoBody))(t)
+	req.Header.Set(header, value)
+	if header == "Host" {
+		req.Host = value
+	}
+	res := must.Get(http.DefaultClient.Do(req))(t)
+	res.Body.Close()
+	return res.StatusCode
 }
 
 // awaitImpression waits until a record of client-impressions has the pin.

@@ -41,6 +41,7 @@ func handler(api *url.URL) http.Handler {
 		_, _ = w.Write(page) // fails only if the client has disconnected
 	})
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(api); r.Out.Host = r.In.Host }}
+	mux.Handle("POST /v1/users/{user}/visits", proxy)
 	mux.Handle("GET /v1/users/{user}/feed", proxy)
 	mux.Handle("GET /v1/users/{user}/feed/events", proxy)
 	mux.Handle("POST /v1/events", proxy)
