@@ -230,7 +230,7 @@ func (s *system) caughtUp(group string) {
 	})
 }
 
-func TestRealConnect_InvalidRowBecomesDeadLetter(t *testing.T) {
+func TestRealConnect_PublishesInvalidRowAfterCorrection(t *testing.T) {
 	s := start(t)
 	s.bridge("strict")
 	s.services("start", "connect")
@@ -241,4 +241,6 @@ func TestRealConnect_InvalidRowBecomesDeadLetter(t *testing.T) {
 		list := string(must.Get(s.api.Get(t.Context(), url.Values{"limit": {"10"}}, "v1", "dead-letters"))(t))
 		return strings.Contains(list, `"topic":"shop.public.pins"`) && strings.Contains(list, "title: 600 bytes")
 	})
+	s.sql(`update pins set title = 'Short' where id = 'bad'`)
+	s.shows(map[string]string{"pin:good": "", "pin:bad": "Short"})
 }

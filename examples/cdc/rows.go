@@ -124,8 +124,8 @@ func follows(c change, r row) []schemas.Input {
 	return []schemas.Input{&e}
 }
 
-// pins returns the create of an inserted row, at the time in the row, and the update or delete of a changed row. A row that a
-// snapshot reads has an update, too, if it has changed since its insert.
+// pins returns the create, at the time in the row, and the update of a row that has changed since. A changed row repeats the
+// create, because smartfeed shows no pin without one, and the row before the change can have been invalid.
 func pins(c change, r row) []schemas.Input {
 	id := "pin:" + r.ID
 	update := schemas.PinEvent{
@@ -137,12 +137,12 @@ func pins(c change, r row) []schemas.Input {
 	create := update
 	create.ID, create.Time, create.Verb = id+"@create", schemas.MicrosOf(r.Created), schemas.Create
 	switch {
-	case c.Op == "u" || c.Op == "d":
+	case c.Op == "d":
 		return []schemas.Input{&update}
-	case c.Op == "r" && r.Updated.After(r.Created):
-		return []schemas.Input{&create, &update}
+	case c.Op == "c", c.Op == "r" && !r.Updated.After(r.Created):
+		return []schemas.Input{&create}
 	}
-	return []schemas.Input{&create}
+	return []schemas.Input{&create, &update}
 }
 
 // interests returns the ids of interests.

@@ -52,6 +52,7 @@ func TestEventsOf_MapsChanges(t *testing.T) {
 		{"inserted pin", record("pins", "c", "null", tea), []string{
 			`{"stream":"pins","id":"pin:42@create","time":1795168800000000,"actor":"user:bob","verb":"create","object":"pin:42",` + card + `}`}},
 		{"updated pin", record("pins", "u", tea, changed), []string{
+			`{"stream":"pins","id":"pin:42@create","time":1795168800000000,"actor":"user:bob","verb":"create","object":"pin:42",` + card + `}`,
 			`{"stream":"pins","id":"pin:42@000000000000001a","time":1795172400000000,"actor":"user:bob","verb":"update","object":"pin:42",` + card + `}`}},
 		{"deleted pin", record("pins", "d", tea, "null"), []string{
 			`{"stream":"pins","id":"pin:42@000000000000001a","time":1795172400000000,"actor":"user:bob","verb":"delete","object":"pin:42",` + card + `}`}},
