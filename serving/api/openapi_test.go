@@ -1,11 +1,13 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -74,6 +76,21 @@ func walk(v any, f func(object)) {
 		for _, inner := range v {
 			walk(inner, f)
 		}
+	}
+}
+
+// The clients in the folder clients are generated from a copy of the document.
+func TestDocument_EqualsCopyOfClients(t *testing.T) {
+	const file = "../../clients/openapi.json"
+	want, err := openAPIDocument()
+	must.OK(t, err)
+	if os.Getenv("UPDATE") != "" {
+		must.OK(t, os.WriteFile(file, want, 0o644))
+	}
+	got, err := os.ReadFile(file)
+	must.OK(t, err)
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is not up to date: run `UPDATE=1 go test -run CopyOfClients ./serving/api` and `make clients`", file)
 	}
 }
 

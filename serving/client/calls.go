@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 )
 
@@ -22,18 +22,10 @@ func read[T any](answer json.RawMessage, err error) (v T, _ error) {
 	return v, nil
 }
 
-// limited sets the limit in a query. 0 is the server's default.
-func limited(query url.Values, limit int) url.Values {
-	if limit != 0 {
-		query.Set("limit", strconv.Itoa(limit))
-	}
-	return query
-}
-
-// named sets the name of the feed in a query. "" is the server's default.
-func named(query url.Values, feed string) url.Values {
-	if feed != "" {
-		query.Set("feed", feed)
+// with sets a parameter of a query, unless the value is zero: the server has defaults.
+func with[T comparable](query url.Values, name string, value T) url.Values {
+	if value != *new(T) {
+		query.Set(name, fmt.Sprint(value))
 	}
 	return query
 }
@@ -46,14 +38,14 @@ type VisitOptions struct {
 
 // Visit visits a user's feed. The server records its new items as shown.
 func (c *Client) Visit(ctx context.Context, user string, o VisitOptions) (Page, error) {
-	return read[Page](c.call(ctx, http.MethodGet, limited(named(url.Values{}, o.Feed), o.Limit), "", once{}, []string{"v1", "users", user, "feed"}))
+	return read[Page](c.call(ctx, http.MethodGet, with(with(url.Values{}, "feed", o.Feed), "limit", o.Limit), "", once{}, []string{"v1", "users", user, "feed"}))
 }
 
 // VisitOnce is Visit with a key that identifies the visit, 1 to 256 bytes. The caller may repeat a visit without an answer
 // with the same key, and so does the client when a connection breaks. If the first attempt has shown new items, a repeat shows
 // none: its page has those items on top.
 func (c *Client) VisitOnce(ctx context.Context, user, key string, o VisitOptions) (Page, error) {
-	req, err := c.request(ctx, http.MethodPost, c.at(limited(named(url.Values{}, o.Feed), o.Limit), []string{"v1", "users", user, "visits"}), nil)
+	req, err := c.request(ctx, http.MethodPost, c.at(with(with(url.Values{}, "feed", o.Feed), "limit", o.Limit), []string{"v1", "users", user, "visits"}), nil)
 	if err != nil {
 		return Page{}, err
 	}
@@ -63,13 +55,32 @@ func (c *Client) VisitOnce(ctx context.Context, user, key string, o VisitOptions
 
 // Peek returns the page that a visit would return now. It changes nothing.
 func (c *Client) Peek(ctx context.Context, user string, o VisitOptions) (Page, error) {
-	query := limited(named(url.Values{"peek": {"true"}}, o.Feed), o.Limit)
+	query := with(with(url.Values{"peek": {"true"}}, "feed", o.Feed), "limit", o.Limit)
 	return read[Page](c.Get(ctx, query, "v1", "users", user, "feed"))
 }
 
 // Older returns the page at cursor, the Next of an earlier page. A limit of 0 means 25.
 func (c *Client) Older(ctx context.Context, user, cursor string, limit int) (Page, error) {
-	return read[Page](c.Get(ctx, limited(url.Values{"cursor": {cursor}}, limit), "v1", "users", user, "feed"))
+	return read[Page](c.Get(ctx, with(url.Values{"cursor": {cursor}}, "limit", limit), "v1", "users", user, "feed"))
+}
+
+// Feed visits a user's feed and yields its items, then older items page by page, until the end of the feed. An error ends the
+// loop. The limit is that of a page: new items beyond the first page stay new until the next visit.
+func (c *Client) Feed(ctx context.Context, user string, o VisitOptions) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		page, err := c.Visit(ctx, user, o)
+		for ; err == nil; page, err = c.Older(ctx, user, *page.Next, o.Limit) {
+			for _, item := range page.Items {
+				if !yield(item, nil) {
+					return
+				}
+			}
+			if page.Next == nil {
+				return
+			}
+		}
+		yield(Item{}, err)
+	}
 }
 
 // count is the number of new items of a visit.
@@ -85,44 +96,38 @@ func (c *Client) Waiting(ctx context.Context, user string) (int, error) {
 
 // Why reports the state of a pin for a user in a feed.
 func (c *Client) Why(ctx context.Context, user, feed, pin string) (Why, error) {
-	return read[Why](c.Get(ctx, named(url.Values{"pin": {pin}}, feed), "v1", "users", user, "feed", "why"))
+	return read[Why](c.Get(ctx, with(url.Values{"pin": {pin}}, "feed", feed), "v1", "users", user, "feed", "why"))
 }
 
 // Pool returns the candidates of a source ("following", "interest" …) and changes nothing. The limit is at most 1000; 0
 // means 25.
 func (c *Client) Pool(ctx context.Context, user, source string, limit int) (Pool, error) {
-	query := limited(url.Values{"source": {source}}, limit)
+	query := with(url.Values{"source": {source}}, "limit", limit)
 	return read[Pool](c.Get(ctx, query, "v1", "users", user, "pools"))
 }
 
 // Published returns the publications of a user, board or interest, newest first. An empty cursor starts at the newest. A
 // limit of 0 means 25.
 func (c *Client) Published(ctx context.Context, by, cursor string, limit int) (ListPage, error) {
-	query := limited(url.Values{}, limit)
-	if cursor != "" {
-		query.Set("cursor", cursor)
-	}
+	query := with(with(url.Values{}, "limit", limit), "cursor", cursor)
 	kind, _, _ := strings.Cut(by, ":")
 	return read[ListPage](c.Get(ctx, query, "v1", kind+"s", by, "pins"))
 }
 
 // RelatedPins returns the pins related to a pin, strongest first. A limit of 0 means 25.
 func (c *Client) RelatedPins(ctx context.Context, pin string, limit int) (RelatedPins, error) {
-	return read[RelatedPins](c.Get(ctx, limited(url.Values{}, limit), "v1", "pins", pin, "related"))
+	return read[RelatedPins](c.Get(ctx, with(url.Values{}, "limit", limit), "v1", "pins", pin, "related"))
 }
 
 // RelatedInterests returns the interests related to an interest, strongest first. A limit of 0 means 25.
 func (c *Client) RelatedInterests(ctx context.Context, of string, limit int) (RelatedInterests, error) {
-	return read[RelatedInterests](c.Get(ctx, limited(url.Values{}, limit), "v1", "interests", of, "related"))
+	return read[RelatedInterests](c.Get(ctx, with(url.Values{}, "limit", limit), "v1", "interests", of, "related"))
 }
 
 // Engagement returns the actions on an interest's pins by the source of the pins, sorted by name. Each source has counts by
 // verb, and its impressions under "impression". days includes today and is at most 400; 0 means 28.
 func (c *Client) Engagement(ctx context.Context, of string, days int) ([]SourceEngagement, error) {
-	query := url.Values{}
-	if days != 0 {
-		query.Set("days", strconv.Itoa(days))
-	}
+	query := with(url.Values{}, "days", days)
 	answer, err := read[struct {
 		Sources []SourceEngagement `json:"sources"`
 	}](c.Get(ctx, query, "v1", "interests", of, "engagement"))

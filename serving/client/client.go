@@ -1,14 +1,17 @@
 // Package client is an HTTP client of the smartfeed API, which /v1/openapi.json describes.
 //
 //	c, err := client.New(client.Config{Address: "https://feeds.example", Token: token})
-//	page, err := c.Visit(ctx, "user:ada", client.VisitOptions{Limit: 25})
-//	for err == nil && page.Next != nil {
-//		page, err = c.Older(ctx, "user:ada", *page.Next, 25)
+//	for item, err := range c.Feed(ctx, "user:ada", client.VisitOptions{Limit: 25}) {
+//		…
 //	}
 //
-// If the server rejects a request, the method returns an *Error with the server's reason. The client never repeats a request
-// that changes something, except for a visit with a key: the caller decides whether to repeat a visit without an answer, and
-// when to reopen a stream that ended. Events can always be published again, because they have ids.
+// PublishAll publishes events in batches, and repeats a batch without an answer. Feed reads a feed page by page.
+//
+// If the server rejects a request, the method returns an *Error with the server's reason. Apart from PublishAll, and a visit with
+// a key, the client never repeats a request that changes something: the caller decides whether to repeat a visit without an
+// answer, and when to reopen a stream that ended.
+//
+// The package imports only the standard library. The folder clients has clients for TypeScript and Python.
 package client
 
 import (

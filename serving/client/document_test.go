@@ -39,7 +39,7 @@ type parameter struct {
 
 func documented(t *testing.T) document {
 	t.Helper()
-	text, err := os.ReadFile("../api/openapi.json")
+	text, err := os.ReadFile("../../clients/openapi.json")
 	must.OK(t, err)
 	var d document
 	must.OK(t, json.Unmarshal(text, &d))
