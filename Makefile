@@ -115,6 +115,15 @@ test-examples: $(EXAMPLES)/python/installed $(EXAMPLES)/java/installed ## test t
 test-cdc: ## test change data capture with Debezium, killing Connect; needs PostgreSQL, Maven and Java
 	SMARTFEED_TEST_CDC=1 $(GOTEST) -count=1 -run RealConnect -v ./examples/cdc
 
+.PHONY: clients test-clients
+clients: ## generate the clients in the folder clients from the OpenAPI document; needs Node.js and Python 3
+	UPDATE=1 $(GOTEST) -run CopyOfClients ./serving/api
+	UPDATE=1 $(GOTEST) -run TestEvent_HasFieldsOfDocument ./serving/client
+	.ci/clients generate
+
+test-clients: build ## test the clients for Go, TypeScript and Python against fakes and bin/smartfeed; needs Node.js and Python 3
+	.ci/clients test bin/smartfeed
+
 test-deploy: ## test the Helm chart, .goreleaser.yaml and the GitHub workflows; compiling Helm and Kubernetes takes a minute
 	cd test/deploy && $(GO) vet $(TOOLEXEC) . && $(GOTEST) -count=1 .
 
