@@ -47,6 +47,11 @@ def _problem(response: httpx.Response) -> dict[str, Any]:
         return {}
 
 
+def _given(query: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the parameters that have a value."""
+    return {name: value for name, value in query.items() if value is not None}
+
+
 class Client:
     """Calls one server. It is safe for concurrent use by threads. The caller must close it, or use it in a with statement.
 
@@ -81,6 +86,21 @@ class Client:
     def visit(self, user: str, feed: Optional[str] = None, limit: Optional[int] = None) -> FeedPage:
         """Visits a user's feed. The server records its new items as shown. The default feed is home, the default limit 25."""
         return cast(FeedPage, self.get("/v1/users/{user}/feed", {"user": user}, {"feed": feed, "limit": limit}))
+
+    def visit_once(self, user: str, key: str, feed: Optional[str] = None, limit: Optional[int] = None) -> FeedPage:
+        """Visits a user's feed under a key of the caller, 1 to 256 bytes.
+
+        Repeat a visit without an answer with the same key: if the first attempt has shown new items, the page of a repeat has
+        those items on top.
+        """
+        path = f"/v1/users/{quote(user, safe='')}/visits"
+        params = _given({"feed": feed, "limit": limit})
+        return cast(FeedPage, self.call("POST", path, params=params, headers={"Idempotency-Key": key}))
+
+    def peek(self, user: str, feed: Optional[str] = None, limit: Optional[int] = None) -> FeedPage:
+        """Returns the page that a visit would return now. It changes nothing."""
+        query = {"feed": feed, "limit": limit, "peek": "true"}
+        return cast(FeedPage, self.get("/v1/users/{user}/feed", {"user": user}, query))
 
     def older(self, user: str, cursor: str, limit: Optional[int] = None) -> FeedPage:
         """Returns the page at a cursor, the `next` of an earlier page."""
@@ -128,8 +148,7 @@ class Client:
     def get(self, path: str, values: Mapping[str, str], query: Optional[Mapping[str, Any]] = None) -> Any:
         """Makes any GET request of the API, such as get("/v1/pins/{pin}/related", {"pin": "pin:tea"}, {"limit": 5})."""
         expanded = path.format_map({name: quote(value, safe="") for name, value in values.items()})
-        given = {name: value for name, value in (query or {}).items() if value is not None}
-        return self.call("GET", expanded, params=given)
+        return self.call("GET", expanded, params=_given(query or {}))
 
     def call(self, method: str, path: str, **request: Any) -> Any:
         """Makes a request with the arguments of httpx.Client.request, and returns the parsed body of the answer."""

@@ -658,15 +658,31 @@ class Status(_Status, total=False):
     unavailable: list[StatusUnavailable]
     dir: str
     flows: list[Flow]
+    reloads: list[Reload]
     shares: list[FeedShare]
 
 
-class Process(TypedDict):
+class _Process(TypedDict):
     address: str
     version: str
     ready: bool
     missing: list[str]
     components: list[Component]
+
+
+class Process(_Process, total=False):
+    reloads: list[Reload]
+
+
+class _Reload(TypedDict):
+    contents: str
+    file: str
+
+
+class Reload(_Reload, total=False):
+    loaded: str
+    error: str
+    needs_restart: list[str]
 
 
 class _StoreState(TypedDict):

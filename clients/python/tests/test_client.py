@@ -54,6 +54,20 @@ class ClientTest(unittest.TestCase):
         )
         self.assertEqual(fake.events()[2], [{"features": ["f"], "users": ["user:a"]}])
 
+    def test_a_visit_with_a_key_and_a_peek(self):
+        fake = Fake(page(None, "pin:1"), page(None, "pin:1"))
+        client = client_of(fake)
+        client.visit_once("user:a/b", "k-1", limit=3)
+        client.peek("user:a", feed="plain")
+        users = "http://a.example/base/v1/users"
+        self.assertEqual(
+            [(request.method, str(request.url), request.headers.get("Idempotency-Key")) for request in fake.requests],
+            [
+                ("POST", f"{users}/user%3Aa%2Fb/visits?limit=3", "k-1"),
+                ("GET", f"{users}/user%3Aa/feed?feed=plain&peek=true", None),
+            ],
+        )
+
     def test_get_expands_the_path_and_the_query(self):
         fake = Fake(httpx.Response(200, json={"items": []}))
         client_of(fake).get("/v1/pins/{pin}/related", {"pin": "pin:a?b"}, {"limit": 5})

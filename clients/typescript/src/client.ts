@@ -40,7 +40,7 @@ export interface VisitOptions {
 interface Call {
   query?: Record<string, unknown> | undefined;
   body?: string;
-  contentType?: string;
+  headers?: Record<string, string>;
   signal?: AbortSignal;
 }
 
@@ -58,6 +58,19 @@ export class Client {
   /** Visits a user's feed. The server records its new items as shown. */
   visit(user: string, options: VisitOptions = {}): Promise<FeedPage> {
     return this.get("/v1/users/{user}/feed", { path: { user }, query: { ...options } });
+  }
+
+  /**
+   * Visits a user's feed under a key of the caller, 1 to 256 bytes. Repeat a visit without an answer with the same key: if the
+   * first attempt has shown new items, the page of a repeat has those items on top.
+   */
+  visitOnce(user: string, key: string, options: VisitOptions = {}): Promise<FeedPage> {
+    return this.call("POST", `/v1/users/${encodeURIComponent(user)}/visits`, { query: { ...options }, headers: { "Idempotency-Key": key } });
+  }
+
+  /** Returns the page that a visit would return now. It changes nothing. */
+  peek(user: string, options: VisitOptions = {}): Promise<FeedPage> {
+    return this.get("/v1/users/{user}/feed", { path: { user }, query: { ...options, peek: "true" } });
   }
 
   /** Returns the page at a cursor, the `next` of an earlier page. */
@@ -80,7 +93,7 @@ export class Client {
 
   /** Returns values of features. */
   features(request: FeaturesRequest): Promise<FeaturesAnswer> {
-    return this.call("POST", "/v1/features", { body: JSON.stringify(request), contentType: "application/json" });
+    return this.call("POST", "/v1/features", { body: JSON.stringify(request), headers: { "Content-Type": "application/json" } });
   }
 
   /** Returns a Publisher, which sends events in batches. The caller must close it. */
@@ -96,13 +109,13 @@ export class Client {
   }
 
   /** Makes a request, and returns the body of the answer. */
-  async call<A>(method: string, path: string, { query = {}, body, contentType, signal }: Call = {}): Promise<A> {
+  async call<A>(method: string, path: string, { query = {}, body, headers: given = {}, signal }: Call = {}): Promise<A> {
     const { baseUrl, token, fetch = globalThis.fetch, timeout = 30_000 } = this.#options;
     const url = new URL(baseUrl.replace(/\/$/, "") + path);
     for (const [name, value] of Object.entries(query)) {
       if (value !== undefined) url.searchParams.set(name, String(value));
     }
-    const headers = new Headers(contentType ? { "Content-Type": contentType } : {});
+    const headers = new Headers(given);
     const bearer = typeof token === "function" ? await token() : token;
     if (bearer) headers.set("Authorization", `Bearer ${bearer}`);
     const signals = [AbortSignal.timeout(timeout), ...(signal ? [signal] : [])];

@@ -13,12 +13,32 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Visit a feed, or get older items
-         * @description Without a cursor, the request is a visit: new items from the generator come first and count as shown from then on, and materialized items fill the page up to the limit. With a cursor, the answer has older, materialized items from exactly where the previous page stopped. HEAD requires a cursor.
+         * Visit a feed, peek at it, or get older items
+         * @description Without a cursor, the request is a visit: new items from the generator come first and count as shown from then on, and materialized items fill the page up to the limit. With peek=true, the answer is the page of such a visit, with its next, and nothing changes. With a cursor, the answer has older, materialized items from exactly where the previous page stopped. HEAD requires peek=true or a cursor.
          */
         get: operations["feed"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/visits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Visit a feed
+         * @description The request is a visit, as is a GET of the feed without a cursor: new items from the generator come first and count as shown from then on, and materialized items fill the page up to the limit. The body is ignored. The next of the answer is a cursor for GET of the feed.
+         */
+        post: operations["visit"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1541,6 +1561,8 @@ export interface components {
             dir?: string;
             /** @description The topics between groups. Absent: the brokers did not answer. */
             flows?: components["schemas"]["Flow"][];
+            /** @description The files that this process reloads. Absent: none. */
+            reloads?: components["schemas"]["Reload"][];
             /** @description Items chosen for visits since the generators started. Absent: there is no generator. */
             shares?: components["schemas"]["FeedShare"][];
         };
@@ -1551,6 +1573,22 @@ export interface components {
             ready: boolean;
             missing: string[];
             components: components["schemas"]["Component"][];
+            /** @description The files that the process reloads. Absent: none. */
+            reloads?: components["schemas"]["Reload"][];
+        };
+        Reload: {
+            /** @description What the file contains. */
+            contents: string;
+            file: string;
+            /**
+             * Format: date-time
+             * @description When the values in use were read. Absent: at the start.
+             */
+            loaded?: string;
+            /** @description Why the file was rejected. The previous values stay in use. Absent: it was accepted. */
+            error?: string;
+            /** @description The keys that have changed in the file and need a restart. Absent: none. */
+            needs_restart?: string[];
         };
         StoreState: {
             /** @enum {string} */
@@ -1690,8 +1728,70 @@ export interface operations {
                 cursor?: components["parameters"]["cursor"];
                 /** @description The feed of a visit: home has every rule, plain has only shares. It has no effect with a cursor, because all feeds of a user have the same older items. */
                 feed?: string;
+                /** @description Whether to show what a visit would give now, without a visit: no item counts as shown, and an inactive user is not reactivated. It has no effect with a cursor, because an older page is never a visit. */
+                peek?: "true" | "false";
             };
             header?: never;
+            path: {
+                /** @description Percent-encoded. */
+                user: components["parameters"]["user"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "pin": "pin:zoe-2966",
+                     *           "time": "2026-11-21T01:34:52.044477Z",
+                     *           "author": "user:zoe",
+                     *           "board": "board:zoe-recipes",
+                     *           "interests": [
+                     *             "interest:recipes",
+                     *             "interest:ceramics"
+                     *           ],
+                     *           "title": "Classic roasted squash by the sea",
+                     *           "link": "https://pins.example/zoe-2966",
+                     *           "new": true,
+                     *           "source": "following",
+                     *           "score": 20778.66587138872
+                     *         }
+                     *       ],
+                     *       "next": null,
+                     *       "degraded": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["FeedPage"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unknown"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooMany"];
+            500: components["responses"]["Broken"];
+            503: components["responses"]["Full"];
+        };
+    };
+    visit: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items. */
+                limit?: components["parameters"]["limit"];
+                /** @description The feed of the visit: home has every rule, plain has only shares. */
+                feed?: string;
+            };
+            header?: {
+                /** @description Identifies the visit among those of the user. If the answer is lost, repeat the request with the same key. If the first attempt has shown new items, and is among the user's last 32 visits, a repeat takes no further ones: its page has those items on top, with new: false. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description Percent-encoded. */
                 user: components["parameters"]["user"];

@@ -134,9 +134,10 @@ export class Publisher {
     const body = batch.map((q) => q.line).join("");
     const giveUp = Date.now() + this.#options.retryFor;
     const signal = this.#stop.signal;
+    const headers = { "Content-Type": "application/x-ndjson" };
     for (let backoff = minBackoff; ; backoff = Math.min(2 * backoff, maxBackoff)) {
       try {
-        await this.#client.call("POST", "/v1/events", { body, contentType: "application/x-ndjson", signal });
+        await this.#client.call("POST", "/v1/events", { body, headers, signal });
         return;
       } catch (error) {
         const refused = error instanceof ApiError ? error : undefined;

@@ -43,6 +43,17 @@ test("requests have the current token, and no parameters without a value", async
   assert.deepEqual([requests[2].method, requests[2].headers["content-type"], requests[2].body], ["POST", "application/json", '{"features":["f"],"users":["user:a"]}']);
 });
 
+test("a visit with a key, and a peek", async () => {
+  const { fetch, requests } = fakeFetch(page(null, "pin:1"), page(null, "pin:1"));
+  const client = new Client({ baseUrl: "http://a.example", fetch });
+  await client.visitOnce("user:a/b", "k-1", { limit: 3 });
+  await client.peek("user:a", { feed: "plain" });
+  assert.deepEqual(requests.map(({ method, url, headers }) => [method, url, headers["idempotency-key"]]), [
+    ["POST", "http://a.example/v1/users/user%3Aa%2Fb/visits?limit=3", "k-1"],
+    ["GET", "http://a.example/v1/users/user%3Aa/feed?feed=plain&peek=true", undefined],
+  ]);
+});
+
 test("get expands the path and the query", async () => {
   const { fetch, requests } = fakeFetch(json({ items: [], degraded: [] }));
   const client = new Client({ baseUrl: "http://a.example", fetch });
