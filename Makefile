@@ -54,7 +54,7 @@ SECURED       := SMARTFEED_TEST_KAFKA_SECURED=127.0.0.1:$(shell echo $$(($(KAFKA
                  SMARTFEED_TEST_CERTIFICATES=$(abspath $(or $(SERVICES_DIR),.ci/state)/certificates)
 KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
 
-.PHONY: help build cross run docs up down demo test test-racy test-race test-browser test-deploy test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-pages test-import test-lastfm-real nightly mutants vet check lint fmt bench-serving bench-stream bench-stream-kafka bench-feed bench-rows bench-features bench-pinot bench-scale bench-short clean
+.PHONY: help build cross run docs up down demo test test-racy test-race test-browser test-deploy test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-pages test-import test-lastfm-real test-upgrade upgrade-fixture nightly mutants vet check lint fmt bench-serving bench-stream bench-stream-kafka bench-feed bench-rows bench-features bench-pinot bench-scale bench-short clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
@@ -175,6 +175,13 @@ nightly: test-race test-browser test-examples test-cdc cross test-deploy test-la
 	.ci/services with $(CASSANDRAS) -- env SMARTFEED_TEST_CASSANDRA=$(CASSANDRA) CASSANDRA_TEST_READS=20000 $(GOTEST) -count=1 -timeout 60m -run RealCassandraHedged -v ./serving/feedstore/cassandra
 	PAGES_TEST_COUNT=20000 $(MAKE) test-pages
 	STREAM_SIZE=tiny $(MAKE) bench-stream-kafka
+
+RELEASE ?= $(shell git describe --tags --abbrev=0 2>/dev/null || git rev-parse HEAD)
+test-upgrade: ## upgrade from the program of RELEASE (default: the last tag) and back, under load and kills
+	SMARTFEED_TEST_RELEASE=$(RELEASE) $(GOTEST) -count=1 -run TestUpgrade_ContinuesStateOfRelease -v ./app
+
+upgrade-fixture: ## record app/testdata/upgrade.tar.gz, the state directory of this version for the upgrade test
+	SMARTFEED_TEST_RECORD=1 $(GOTEST) -count=1 -run TestUpgrade_Record -v ./app
 
 mutants: ## disable the protections in .ci/mutants/mutants.txt one by one; tests must fail. ONLY=rows selects some
 	nice $(GO) run ./.ci/mutants -only '$(ONLY)'

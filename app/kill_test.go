@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -30,11 +32,7 @@ const childVariable = "SMARTFEED_TEST_CHILD"
 // runMain runs the program in a child process, and otherwise the tests.
 func runMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {
-		os.Unsetenv(childVariable)
-		for _, name := range []string{realServers, realPages} { // these variables of the tests are not configuration
-			os.Unsetenv(name)
-		}
-		os.Exit(Execute(interruptible(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
+		os.Exit(Execute(interruptible(), os.Args[1:], programEnviron(), os.Stdin, os.Stdout, os.Stderr))
 	}
 	// These tests spend most of their time waiting.
 	flag.Parse()
@@ -48,6 +46,11 @@ func runMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// programEnviron returns the environment without the variables of tests, which are not configuration.
+func programEnviron() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "SMARTFEED_TEST_") })
+}
+
 // interruptible returns a context that SIGINT and SIGTERM cancel, like main.
 func interruptible() context.Context {
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -56,11 +59,12 @@ func interruptible() context.Context {
 
 // child is `smartfeed dev` in another process.
 type child struct {
-	t     *testing.T
-	args  []string
-	http  string
-	flags []string // of commands that connect to it
-	cmd   *exec.Cmd
+	t       *testing.T
+	program string // "": this test binary
+	args    []string
+	http    string
+	flags   []string // of commands that connect to it
+	cmd     *exec.Cmd
 }
 
 // newChild reserves free ports, which stay the same over restarts.
@@ -85,8 +89,10 @@ func (c *child) start() {
 
 func (c *child) launch() {
 	c.t.Helper()
-	c.cmd = exec.Command(os.Args[0], c.args...)
-	c.cmd.Env = append(os.Environ(), childVariable+"=1")
+	c.cmd = exec.Command(cmp.Or(c.program, os.Args[0]), c.args...)
+	if c.cmd.Env = programEnviron(); c.program == "" {
+		c.cmd.Env = append(c.cmd.Env, childVariable+"=1")
+	}
 	c.cmd.Stderr = c.t.Output()
 	if err := c.cmd.Start(); err != nil {
 		c.t.Fatal(err)
