@@ -34,9 +34,9 @@ var errOthers = errors.New("not published, because other events of the request a
 // order, with one request at a time. The capacity of the channel is the queue: if it is full, the server is slower than the
 // senders. If ctx ends, PublishAll rejects the events that it has received, and returns the cause.
 //
-// An event without an ID gets a random one, and an event without a Time gets the current time. If the server is unavailable or
-// overloaded, PublishAll repeats the request with the same ids, so each event has one effect. It never repeats a request that
-// the server rejected: rejected receives each of its events.
+// An event without an ID gets a random one. An event without a Time gets the time at which PublishAll receives it: set the Time
+// if the event may wait in the channel. If the server is unavailable or overloaded, PublishAll repeats the request with the same
+// ids, so each event has one effect. It never repeats a request that the server rejected: rejected receives each of its events.
 func (c *Client) PublishAll(ctx context.Context, events <-chan Event, rejected func(Rejection), o PublishOptions) error {
 	o.MaxEvents, o.MaxBytes = cmp.Or(o.MaxEvents, 500), cmp.Or(o.MaxBytes, 1<<20)
 	o.Linger, o.RetryFor = cmp.Or(o.Linger, 50*time.Millisecond), cmp.Or(o.RetryFor, 2*time.Minute)

@@ -160,7 +160,11 @@ export class Publisher {
     const others = problems.size > 0 ? new Error("not published, because other events of the request are invalid") : error;
     batch.forEach(({ event }, i) => {
       const problem = problems.get(i + 1);
-      this.#options.onRejected({ event, reason: problem ? new Error(problem) : others, invalid: problem !== undefined });
+      try {
+        this.#options.onRejected({ event, reason: problem ? new Error(problem) : others, invalid: problem !== undefined });
+      } catch (thrown) {
+        queueMicrotask(() => { throw thrown; }); // as an uncaught exception; the publisher continues
+      }
     });
   }
 

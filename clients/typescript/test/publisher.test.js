@@ -92,6 +92,21 @@ test("rejected events are reported one by one, and never repeated", async () => 
   }
 });
 
+test("a failing callback does not stop the publisher", async (t) => {
+  const uncaught = [];
+  const queue = queueMicrotask;
+  t.mock.method(globalThis, "queueMicrotask", (task) => queue(() => {
+    try { task(); } catch (error) { uncaught.push(error.message); }
+  }));
+  const { publisher, requests } = publisherOf([{ status: 403 }], { onRejected: () => { throw new Error("oops"); } });
+  await publisher.publish(pin("a"));
+  await publisher.flush();
+  await publisher.publish(pin("b"));
+  await publisher.close();
+  assert.deepEqual(objects(requests), ["a", "b"]);
+  assert.deepEqual(uncaught, ["oops"]);
+});
+
 test("a request is not repeated after retryFor", async () => {
   const { publisher, requests, rejected } = publisherOf(Array(100).fill({ status: 503 }), { retryFor: 300 });
   await publisher.publish(pin("a"));
