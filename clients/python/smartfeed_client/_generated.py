@@ -450,6 +450,20 @@ class Group(_Group, total=False):
     lag: dict[str, int]
 
 
+class UserGraphFollows(TypedDict):
+    id: Union[UserID, BoardID, InterestID]
+    weight: float
+
+
+class UserGraph(TypedDict):
+    user: UserID
+    follows: list[UserGraphFollows]
+    following: int
+    blocks: list[str]
+    blocking: int
+    followers: int
+
+
 class FeedStateSources(TypedDict):
     source: str
     waiting: int

@@ -122,6 +122,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/users": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List users by the start of their ids
+         * @description Users with a pool: those who follow, act, visit or receive candidates. Deleted users are omitted.
+         */
+        get: operations["users"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/users/{user}/graph": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what a user follows and blocks
+         * @description The request changes nothing. A follow above pools.max_followees is omitted.
+         */
+        get: operations["graph"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/users/{user}/pools": {
         parameters: {
             query?: never;
@@ -582,6 +622,26 @@ export interface paths {
          * @description The newest decision about a term applies to later events. An accepted term stands for an interest (by default, the interest of the same name). A rejected term requires a reason. A merged term has the meaning of the other term. The state candidate reopens a term. A term that the configuration blocks can be neither accepted nor merged, and no term can be merged into it. A decision with a time may be repeated if its outcome is unknown.
          */
         post: operations["decide"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/config": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the configuration of this process
+         * @description The value of every key that is in effect, as smartfeed config show -o json prints it. Secrets are replaced by (hidden).
+         */
+        get: operations["config"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1324,6 +1384,23 @@ export interface components {
                 [key: string]: number;
             };
         };
+        UserGraph: {
+            user: components["schemas"]["UserID"];
+            /** @description The highest weight first. */
+            follows: {
+                id: components["schemas"]["UserID"] | components["schemas"]["BoardID"] | components["schemas"]["InterestID"];
+                /** @description Weight of the edge. Actions on the followee's pins raise it above 1. */
+                weight: number;
+            }[];
+            /** @description Number of follows, including those above the limit. */
+            following: number;
+            /** @description Blocked users, boards and interests, by id. */
+            blocks: string[];
+            /** @description Number of blocks, including those above the limit. */
+            blocking: number;
+            /** @description Number of users who follow the user. */
+            followers: number;
+        };
         FeedState: {
             feed: string;
             /** @description The experiment arm of the feed that the user is in. Absent: none. */
@@ -2026,6 +2103,100 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["FeedState"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unknown"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooMany"];
+            500: components["responses"]["Broken"];
+            503: components["responses"]["Full"];
+        };
+    };
+    users: {
+        parameters: {
+            query?: {
+                /** @description Start of the ids. */
+                prefix?: string;
+                /** @description Maximum number of users. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description By id. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "users": [
+                     *         "user:ada",
+                     *         "user:adam"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        users: components["schemas"]["UserID"][];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unknown"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooMany"];
+            500: components["responses"]["Broken"];
+            503: components["responses"]["Full"];
+        };
+    };
+    graph: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of follows, and of blocks. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Percent-encoded. */
+                user: components["parameters"]["user"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The highest weight first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "user": "user:ada",
+                     *       "follows": [
+                     *         {
+                     *           "id": "user:kaya",
+                     *           "weight": 1.8
+                     *         },
+                     *         {
+                     *           "id": "interest:tea",
+                     *           "weight": 1
+                     *         }
+                     *       ],
+                     *       "following": 2,
+                     *       "blocks": [
+                     *         "user:ben"
+                     *       ],
+                     *       "blocking": 1,
+                     *       "followers": 12
+                     *     }
+                     */
+                    "application/json": components["schemas"]["UserGraph"];
                 };
             };
             400: components["responses"]["BadRequest"];
@@ -3311,6 +3482,45 @@ export interface operations {
             };
             413: components["responses"]["TooLarge"];
             415: components["responses"]["WrongType"];
+            429: components["responses"]["TooMany"];
+            500: components["responses"]["Broken"];
+            503: components["responses"]["Full"];
+        };
+    };
+    config: {
+        parameters: {
+            query?: {
+                /** @description Whether to omit the values that are equal to their defaults. */
+                changed?: "true" | "false";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The configuration. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "fanout": {
+                     *         "score_half_life": "16h38m8s"
+                     *       },
+                     *       "pools": {
+                     *         "max_candidates": 600
+                     *       }
+                     *     }
+                     */
+                    "application/json": Record<string, never>;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unknown"];
+            403: components["responses"]["Forbidden"];
             429: components["responses"]["TooMany"];
             500: components["responses"]["Broken"];
             503: components["responses"]["Full"];
