@@ -61,8 +61,8 @@ func NewClient(cfg Config) (*Client, error) {
 	transport := &http.Transport{
 		MaxConnsPerHost:     cfg.MaxConnections,
 		MaxIdleConnsPerHost: cfg.MaxConnections, // otherwise all but two are closed after each burst
-		IdleConnTimeout:     time.Minute,
-		DisableCompression:  true, // answers are small, and a limit on bytes is then a limit on memory
+		IdleConnTimeout:     20 * time.Second,   // brokers close idle connections after 30 s
+		DisableCompression:  true,               // answers are small, and a limit on bytes is then a limit on memory
 	}
 	over, err := cfg.Client.Client(transport)
 	if err != nil {
@@ -233,6 +233,7 @@ type boundedTransport struct {
 func (t *boundedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	// A copy without Cancel, which http.Client sets for its timeout: the query's context alone ends the request.
 	out := &http.Request{Method: req.Method, URL: req.URL, Header: req.Header, Body: req.Body, GetBody: req.GetBody, ContentLength: req.ContentLength}
+	out.Header["X-Idempotency-Key"] = nil // is not sent: a query on a connection that the broker has closed is sent again
 	res, err := t.next.RoundTrip(out.WithContext(t.ctx))
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -121,6 +122,32 @@ func TestQuery_KeepsLongIntegers(t *testing.T) {
 	a, err := broker(t, says(`{"resultTable":{"rows":[[`+long+`]]},"numServersQueried":1,"numServersResponded":1}`)).query(t.Context(), "SELECT n", 1)
 	if err != nil || len(a.rows) != 1 || a.rows[0][0] != json.Number(long) {
 		t.Errorf("got %v, %v, want %s", a.rows, err, long)
+	}
+}
+
+// A broker may close a connection while the next query is sent on it.
+func TestQuery_SentAgainOnNewConnection(t *testing.T) {
+	var queries atomic.Int64
+	c := broker(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if queries.Add(1) != 2 {
+			_, _ = io.WriteString(w, none)
+			return
+		}
+		if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
+			_ = conn.Close()
+		}
+		if _, sent := r.Header["X-Idempotency-Key"]; sent {
+			t.Error("the mark of a repeatable request is sent")
+		}
+	})
+	for range 2 {
+		if _, err := c.query(t.Context(), "SELECT n", 1); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := queries.Load(); n != 3 {
+		t.Errorf("%d requests, want 3: the second connection fails", n)
 	}
 }
 
