@@ -93,8 +93,9 @@ func (a answer) actions(columns []column) ([]schemas.EnrichedAction, error) {
 
 // each calls visit with each row, which is valid until visit returns.
 func (a answer) each(columns []column, visit func(*row)) error {
+	var r row // one for all, because it is large
 	for _, values := range a.rows {
-		var r row
+		r = row{}
 		for i, c := range columns {
 			if err := c.read(&r, values[i]); err != nil {
 				return fmt.Errorf("read answer of pinot: %w", err)
