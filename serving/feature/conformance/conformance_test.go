@@ -37,7 +37,10 @@ func run(t *testing.T, s store, now schemas.Micros) {
 	for round := range rounds() { // each makes a hundred reads with about four definitions
 		t.Run(fmt.Sprintf("actions %d", round), rapid.MakeCheck(func(t *rapid.T) { w.checkActions(t, s) }))
 	}
-	t.Run("items", rapid.MakeCheck(func(t *rapid.T) { w.checkItems(t, s) }))
+	for round := range rounds() / 2 {
+		t.Run(fmt.Sprintf("items %d", round), rapid.MakeCheck(func(t *rapid.T) { w.checkItems(t, s) }))
+		t.Run(fmt.Sprintf("pairs %d", round), rapid.MakeCheck(func(rt *rapid.T) { w.checkPairs(t, rt, s) }))
+	}
 	t.Run("earlier as_of", func(t *testing.T) { w.checkAsOf(t, s) })
 	t.Run("pins", func(t *testing.T) { w.checkPins(t, s) })
 	t.Run("adjacent ids", func(t *testing.T) { w.checkNeighbors(t, s) })
@@ -183,6 +186,53 @@ func (w *world) checkItems(t *rapid.T, s store) {
 	}
 }
 
+// checkPairs reads features of a person, of a pin that may be unknown or deleted, and of the pair, with current embeddings
+// for some of them. It compares the answer of a service with the reference.
+func (w *world) checkPairs(t *testing.T, rt *rapid.T, s store) {
+	p := &w.people[rapid.IntRange(0, len(w.people)-1).Draw(rt, "person")]
+	v := w.pins[rapid.IntRange(0, len(w.pins)-1).Draw(rt, "pin")]
+	defs := rapid.SliceOfN(definitions(), 1, 5).Draw(rt, "definitions")
+	req := feature.Request{Users: []schemas.UserID{p.user}, Pairs: []feature.UserPin{{User: p.user, Pin: v.pin}}}
+	for i := range defs {
+		d := &defs[i]
+		d.Name = fmt.Sprint("f", i)
+		vectors := d.Aggregate == feature.MeanEmbedding || d.Aggregate == feature.Cosine
+		d.Lookup = vectors && d.Of == path("objectAttributes.embedding") && rapid.Bool().Draw(rt, "lookup")
+		req.Features = append(req.Features, d.Name)
+	}
+	at := p.span.AsOf.Time()
+	req.At = &at
+	got, err := w.serviceOf(t, s, defs).Answer(t.Context(), req)
+	must.OK(rt, err)
+	span := feature.Span{Now: p.span.Now, AsOf: schemas.MicrosOf(got.AsOf)}
+	for _, d := range defs {
+		entity, want := string(p.user), feature.ReferenceByKey(d, span, p.actions, w.pin)
+		if d.Entity == feature.Pair {
+			entity, want = req.Pairs[0].String(), feature.ReferencePair(d, span, p.actions, v.pin, w.pin)
+		}
+		res := feature.Result{Value: got.Values[entity][d.Name]}
+		for _, m := range got.Missing {
+			if m.Entity == entity && m.Feature == d.Name {
+				res.Reasons = append(res.Reasons, m.Reason)
+			}
+		}
+		slices.Sort(want.Reasons)
+		slices.Sort(res.Reasons)
+		if diff := cmp.Diff(want, res, equal); diff != "" {
+			rt.Fatalf("%s as of %v, %+v (-reference +answer):\n%s", entity, at, d, diff)
+		}
+	}
+}
+
+// pin returns the newest data of a pin.
+func (w *world) pin(pin schemas.PinID) (own feature.PinAttributes, known bool) {
+	i := slices.IndexFunc(w.pins, func(v versions) bool { return v.pin == pin })
+	if i < 0 {
+		return own, false
+	}
+	return w.pins[i].newest()
+}
+
 // checkAsOf reads features of a user, a pin and a pair in one request with an earlier as_of. It applies to the actions
 // of the user; pins are always as of now.
 func (w *world) checkAsOf(t *testing.T, s store) {
@@ -218,6 +268,10 @@ func (noneDeleted) Has(schemas.UserID) bool { return false }
 func (w *world) service(t *testing.T, s store, definitions string) *feature.Service {
 	defs, err := feature.Parse("definitions", []byte(definitions))
 	must.OK(t, err)
+	return w.serviceOf(t, s, defs)
+}
+
+func (w *world) serviceOf(t *testing.T, s store, defs []feature.Definition) *feature.Service {
 	metrics, err := feature.NewMetrics(prometheus.NewRegistry())
 	must.OK(t, err)
 	cfg := feature.DefaultConfig()

@@ -232,9 +232,9 @@ func versionsOf(pin schemas.PinID) *rapid.Generator[versions] {
 		for v := range rapid.IntRange(0, 4).Draw(t, "versions") {
 			a := schemas.PinAttributes{Pin: pin, Version: schemas.Version(v), Deleted: rapid.IntRange(0, 9).Draw(t, "deleted") == 0}
 			a.Author = rapid.SampledFrom([]schemas.UserID{"user:a", "user:it's"}).Draw(t, "author")
-			a.Board = rapid.SampledFrom([]schemas.BoardID{"", "board:a"}).Draw(t, "board")
+			a.Board = rapid.SampledFrom([]schemas.BoardID{"", "board:1"}).Draw(t, "board")
 			a.Language = rapid.SampledFrom([]string{"", "de"}).Draw(t, "language")
-			a.Interests = rapid.SliceOfNDistinct(rapid.SampledFrom([]schemas.InterestID{"interest:a", "interest:b"}), 0, 2, rapid.ID).Draw(t, "interests")
+			a.Interests = rapid.SliceOfNDistinct(rapid.SampledFrom([]schemas.InterestID{"interest:1", "interest:it's"}), 0, 2, rapid.ID).Draw(t, "interests")
 			a.Attributes = rapid.MapOfN(rapid.SampledFrom([]string{"x", "y"}), rapid.SampledFrom([]string{"", "1"}), 0, 2).Draw(t, "attributes")
 			a.Embedding = actiontest.Embeddings().Draw(t, "embedding")
 			p.all = append(p.all, a)

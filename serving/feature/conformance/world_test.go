@@ -72,6 +72,8 @@ func newWorld(now schemas.Micros) *world {
 	for i := range pins {
 		w.pins = append(w.pins, versionsOf(schemas.PinID(fmt.Sprint("pin:own-", i))).Example(i))
 	}
+	acted := schemas.PinAttributes{Pin: "pin:it's", Facets: schemas.Facets{Author: "user:a"}, Embedding: []float32{1, -2}} // the object of actions
+	w.pins = append(w.pins, versions{acted.Pin, []schemas.PinAttributes{acted}})
 	w.addNeighbors()
 	w.addHostile()
 	w.addLooker()
