@@ -40,6 +40,8 @@ func TestCommands_PrintJSON(t *testing.T) {
 	s := start(t, testConfig(t.TempDir()))
 	event, saves := filepath.Join(t.TempDir(), "events"), filepath.Join(t.TempDir(), "saves.yaml")
 	must.OK(t, os.WriteFile(saves, []byte("{name: saves_6h, entity: user, verbs: [save], window: 6h, aggregate: count}"), 0o600))
+	rows := filepath.Join(t.TempDir(), "rows.csv")
+	must.OK(t, os.WriteFile(rows, []byte("user,time\nuser:ada,1\n"), 0o600))
 	text := `{"stream":"follows","id":"c1","time":1,"actor":"user:ada","verb":"follow","object":"user:bob"}`
 	must.OK(t, os.WriteFile(event, []byte(text), 0o600))
 	for _, args := range [][]string{
@@ -48,6 +50,7 @@ func TestCommands_PrintJSON(t *testing.T) {
 		{"topics", "plan"}, {"topics", "apply"}, {"topics", "verify"}, {"publish", event}, {"wait", "--timeout", processingTimeout},
 		{"simulate", "--for", "0", "--users", "3", "--pins", "3"}, {"wait", "--timeout", processingTimeout}, {"dead-letters", "list"},
 		{"dead-letters", "limit", "pins/objects", "default"}, {"dead-letters", "retry"}, {"dead-letters", "kinds"}, {"dead-letters", "states"}, {"features", "verify"},
+		{"features", "history", "--rows", rows, "--features", "interests_24h", "--out", rows + ".out"},
 		{"query", "feed", "user:ada"}, {"query", "why", "user:ada", "pin:1"}, {"query", "pool", "user:ada", "related"},
 		{"features", "try", saves, "--user", "user:ada"},
 		{"query", "features"}, {"query", "features", "last_actions", "--user", "user:ada"}, {"query", "status"},

@@ -128,12 +128,14 @@ const deaf = "127.0.0.1:1"
 func TestCommands_FailWithoutServers(t *testing.T) {
 	away := []string{"--kafka", deaf, "--registry", deaf, "--http", deaf, "--pinot.controller", deaf, "--partitions", "4",
 		"--feed_store.cassandra.primary.hosts", deaf, "--dir", t.TempDir()}
+	rows := filepath.Join(t.TempDir(), "rows.csv")
+	must.OK(t, os.WriteFile(rows, []byte("user,time\nuser:ada,1\n"), 0o600))
 	for _, args := range [][]string{
 		{"topics", "plan"}, {"topics", "apply"}, {"topics", "verify"}, {"publish"}, {"wait", "--timeout", "200ms"},
 		{"dead-letters", "list"}, {"dead-letters", "retry"}, {"dead-letters", "limit", "pins", "0"},
 		{"dead-letters", "kinds"}, {"dead-letters", "states", "--state", "parked"},
 		{"simulate", "--for", "0"}, {"import", "lastfm", dataset(t)}, {"import", "lastfm", t.TempDir()},
-		{"erase", "user:ada"}, {"rebuild", "user:ada"}, {"replay", "user:ada"}, {"features", "verify"}, {"doctor", "--timeout", "1s"},
+		{"erase", "user:ada"}, {"rebuild", "user:ada"}, {"replay", "user:ada"}, {"features", "verify"}, {"features", "history", "--rows", rows, "--out", rows + ".out", "--features", "interests_24h"}, {"doctor", "--timeout", "1s"},
 		{"bench"}, {"process"}, {"serve"}, {"materialize"}, {"pinot", "apply"}, {"pinot", "verify"},
 		{"feed-store", "apply"}, {"feed-store", "verify"}, {"feed-store", "refill"},
 		{"features", "try", os.DevNull, "--user", "user:ada"},

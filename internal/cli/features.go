@@ -82,8 +82,7 @@ The topics are read once for every 100,000 rows. Rows in the order of their time
 			if err != nil {
 				return nil, err
 			}
-			filled, err := featurelog.History(cmd.Context(), defined, names, files)
-			return line(filled, "wrote %d rows to %s; missing values by reason: %v", filled.Rows, files.Out, filled.Missing), err
+			return featurelog.History(cmd.Context(), defined, names, files)
 		}),
 	}
 	cmd.Flags().StringVar(&files.Rows, "rows", "", "file to read: CSV, or JSON lines")

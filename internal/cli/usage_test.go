@@ -85,6 +85,7 @@ func TestExecute_NamesEveryMistakeOfACommandLine(t *testing.T) {
 		"query features --user user:a":                   {"want names of features and a --user"},
 		"query features a --user user:a --at yesterday":  {`--at: "yesterday"`},
 		"query status --http ftp://server":               {"ftp://server"},
+		"features history --rows a --out b":              {"want --rows, --out and --features"},
 		"features try -":                                 {"want a --user, --pin or --pair"},
 		"features try - --user ada":                      {"ada"},
 		"features try - --user user:ada --at now":        {"--at"},

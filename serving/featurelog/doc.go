@@ -4,6 +4,7 @@
 //	Recorder   samples answers by rule and sends them to the topic feature-log; it never delays an answer
 //	Files      the consumer group feature-files: feature-log → dated Avro files for Spark, Trino, DuckDB
 //	Verify     recomputes logged values from the log of actions and reports their drift
+//	History    computes values as of given times from the log of actions
 //
 // # Files
 //

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -38,6 +39,16 @@ type HistoryFiles struct {
 type Filled struct {
 	Rows    int            `json:"rows"`
 	Missing map[string]int `json:"missing"` // values by reason
+}
+
+// Text writes the numbers of rows and of missing values.
+func (f Filled) Text(w io.Writer) error {
+	text := fmt.Sprintf("wrote %d rows\n", f.Rows)
+	for _, reason := range slices.Sorted(maps.Keys(f.Missing)) {
+		text += fmt.Sprintf("missing values, %s: %d\n", reason, f.Missing[reason])
+	}
+	_, err := io.WriteString(w, text)
+	return err
 }
 
 // History adds the values that the features had at the time of each row of a file, and writes the rows to another file. It
@@ -145,16 +156,7 @@ func (h *history) fill(ctx context.Context, w *rowWriter, batch []historyRow) er
 	if len(batch) == 0 {
 		return nil
 	}
-	p := newPast()
-	p.after, p.upTo = math.MaxInt64, 0
-	for _, row := range batch {
-		p.after = min(p.after, row.at-schemas.Micros(feature.Kept.Microseconds()))
-		p.upTo = max(p.upTo, row.at)
-		for _, d := range h.defs {
-			p.expect(d.Entity, row.user, row.pin)
-			p.byKey = p.byKey || d.Lookup
-		}
-	}
+	p := h.needed(batch)
 	if err := p.fill(ctx, h.log, h.streams); err != nil {
 		return err
 	}
@@ -172,6 +174,21 @@ func (h *history) fill(ctx context.Context, w *rowWriter, batch []historyRow) er
 	}
 	h.done.Rows += len(batch)
 	return nil
+}
+
+// needed returns an empty past for some rows.
+func (h *history) needed(batch []historyRow) *past {
+	p := newPast()
+	p.after, p.upTo = math.MaxInt64, math.MinInt64
+	for _, row := range batch {
+		p.after = min(p.after, row.at-schemas.Micros(feature.Kept.Microseconds()))
+		p.upTo = max(p.upTo, row.at)
+		for _, d := range h.defs {
+			p.expect(d.Entity, row.user, row.pin)
+			p.byKey = p.byKey || d.Lookup
+		}
+	}
+	return p
 }
 
 func (h *history) compute(p *past, d feature.Definition, row historyRow) feature.Result {

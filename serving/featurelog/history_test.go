@@ -112,8 +112,10 @@ func TestHistory_AddsValuesAsOfEachRow(t *testing.T) {
 	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if want := (Filled{Rows: 5, Missing: map[string]int{"order": 5, "pin": 2, "deleted": 3}}); !cmp.Equal(want, filled) {
-		t.Errorf("got %+v, want %+v", filled, want)
+	var text strings.Builder
+	must.OK(t, filled.Text(&text))
+	if want := "wrote 5 rows\nmissing values, deleted: 3\nmissing values, order: 5\nmissing values, pin: 2\n"; text.String() != want {
+		t.Errorf("got %s, want %s", &text, want)
 	}
 }
 
@@ -152,6 +154,20 @@ func TestHistory_Batches(t *testing.T) {
 	must.OK(t, h.run(t.Context(), path, &got))
 	if got.String() != want || h.done.Rows != 20 {
 		t.Errorf("%d rows\n%s, want\n%s", h.done.Rows, &got, want)
+	}
+}
+
+// Only the actions of the batch's users, in its time and the 96 hours before it, are in memory.
+func TestHistory_ReadsOnlyTheNeededActions(t *testing.T) {
+	h := &history{defs: definitions(t)[:1]}
+	p := h.needed([]historyRow{{user: "user:1", at: at}, {user: "user:1", at: at - 10*second}})
+	for happened, user := range map[schemas.Micros]schemas.UserID{
+		at: "user:1", at - 20*second: "user:1", at + second: "user:1", at - 500_000*second: "user:1", at - second: "user:2",
+	} {
+		p.Add(Arrived{At: happened, EnrichedAction: schemas.EnrichedAction{Actor: user, Object: "pin:1", Timestamp: happened}})
+	}
+	if len(p.byUser) != 1 || len(p.byUser["user:1"]) != 2 || len(p.byPin)+len(p.pins) != 0 {
+		t.Errorf("in memory: %+v, %+v, %+v, want two actions of user:1", p.byUser, p.byPin, p.pins)
 	}
 }
 
