@@ -40,8 +40,8 @@ func TestCommands_PrintJSON(t *testing.T) {
 	s := start(t, testConfig(t.TempDir()))
 	event, saves := filepath.Join(t.TempDir(), "events"), filepath.Join(t.TempDir(), "saves.yaml")
 	must.OK(t, os.WriteFile(saves, []byte("{name: saves_6h, entity: user, verbs: [save], window: 6h, aggregate: count}"), 0o600))
-	rows := filepath.Join(t.TempDir(), "rows.csv")
-	must.OK(t, os.WriteFile(rows, []byte("user,time\nuser:ada,1\n"), 0o600))
+	rows := filepath.Join(t.TempDir(), "rows.jsonl")
+	must.OK(t, os.WriteFile(rows, []byte(`{"user":"user:ada","time":"2026-01-02T03:04:05Z"}`), 0o600))
 	text := `{"stream":"follows","id":"c1","time":1,"actor":"user:ada","verb":"follow","object":"user:bob"}`
 	must.OK(t, os.WriteFile(event, []byte(text), 0o600))
 	for _, args := range [][]string{

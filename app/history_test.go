@@ -114,5 +114,5 @@ func (s *started) served(random *rand.Rand, names []string) (row string, values 
 		}
 	}
 	eventually.True(s.t, "the next millisecond, the resolution of arrivals", func() bool { return time.Now().UnixMilli() > answer.AsOf.UnixMilli() })
-	return fmt.Sprintf(`{"user":%q,"pin":%q,"time":%d}`, user, pin, answer.AsOf.UnixMicro()), values
+	return fmt.Sprintf(`{"user":%q,"pin":%q,"time":%q}`, user, pin, answer.AsOf.Format(time.RFC3339Nano)), values
 }

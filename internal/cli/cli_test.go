@@ -128,8 +128,8 @@ const deaf = "127.0.0.1:1"
 func TestCommands_FailWithoutServers(t *testing.T) {
 	away := []string{"--kafka", deaf, "--registry", deaf, "--http", deaf, "--pinot.controller", deaf, "--partitions", "4",
 		"--feed_store.cassandra.primary.hosts", deaf, "--dir", t.TempDir()}
-	rows := filepath.Join(t.TempDir(), "rows.csv")
-	must.OK(t, os.WriteFile(rows, []byte("user,time\nuser:ada,1\n"), 0o600))
+	rows := filepath.Join(t.TempDir(), "rows.jsonl")
+	must.OK(t, os.WriteFile(rows, []byte(`{"user":"user:ada","time":"2026-01-02T03:04:05Z"}`), 0o600))
 	for _, args := range [][]string{
 		{"topics", "plan"}, {"topics", "apply"}, {"topics", "verify"}, {"publish"}, {"wait", "--timeout", "200ms"},
 		{"dead-letters", "list"}, {"dead-letters", "retry"}, {"dead-letters", "limit", "pins", "0"},

@@ -62,17 +62,13 @@ func (p *program) historyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history",
 		Short: "Add the values that features had at the times of the rows of a file",
-		Long: `Read rows with a user, a pin or both, and a time: CSV with the columns user, pin and time, or JSON lines with these keys. Times
-are in RFC 3339 or microseconds since 1970. Write the rows, with all of their columns, and the values that the features had
-at these times. The values are computed from the topics actions-enriched, impressions and pin-attributes, with the records
-that had arrived by then.
-
-CSV gets a column for each feature and a column "missing"; JSON lines get "values" and "missing". Missing has reasons by
-feature, those of POST /v1/features and: "retention" if the topics no longer have all data, and "order" for means of pins'
-recent actors. Such a value is null. If a row is invalid, nothing is written.
+		Long: `Read JSON lines with the keys user, pin and time (RFC 3339), and any others. Write each with the values that the features
+had at its time in "values". They are computed from the topics actions-enriched, impressions and pin-attributes, with the
+records that had arrived by then. "missing" has reasons by feature, those of POST /v1/features and: "retention" if the
+topics no longer have all data, and "order" for means of pins' recent actors. If a row is invalid, nothing is written.
 
 The topics are read once for every 100,000 rows. Rows in the order of their time need less memory.`,
-		Example: "  smartfeed features history --rows rows.csv --features taste_24h,pair_author_96h,@ranking --out examples.csv",
+		Example: "  smartfeed features history --rows rows.jsonl --features taste_24h,pair_author_96h,@ranking --out examples.jsonl",
 		Args:    noArguments,
 		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
 			if files.Rows == "" || files.Out == "" || len(names) == 0 {
@@ -82,11 +78,12 @@ The topics are read once for every 100,000 rows. Rows in the order of their time
 			if err != nil {
 				return nil, err
 			}
-			return featurelog.History(cmd.Context(), defined, names, files)
+			rows, err := featurelog.History(cmd.Context(), defined, names, files)
+			return line(map[string]int{"rows": rows}, "wrote %d rows", rows), err
 		}),
 	}
-	cmd.Flags().StringVar(&files.Rows, "rows", "", "file to read: CSV, or JSON lines")
-	cmd.Flags().StringVar(&files.Out, "out", "", "file to write, in the same format")
+	cmd.Flags().StringVar(&files.Rows, "rows", "", "file to read")
+	cmd.Flags().StringVar(&files.Out, "out", "", "file to write")
 	cmd.Flags().StringSliceVar(&names, "features", nil, "names of features, and of feature sets after @")
 	return cmd
 }

@@ -1,11 +1,13 @@
 package featurelog
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"os"
 	"slices"
@@ -25,9 +27,12 @@ const (
 	Order     feature.Reason = "order"     // the value depends on the order of arrival, which the topics do not have
 )
 
-// historyBatch is the number of rows for each of which the topics are read once. It bounds the memory: the actions of so many
-// users and pins.
-const historyBatch = 100_000
+const (
+	// historyBatch is the number of rows for each of which the topics are read once. It bounds the memory: the actions of so
+	// many users and pins.
+	historyBatch = 100_000
+	maxRowBytes  = 1 << 20
+)
 
 // HistoryFiles are the files of History.
 type HistoryFiles struct {
@@ -35,48 +40,28 @@ type HistoryFiles struct {
 	Out  string // written
 }
 
-// Filled is the result of History.
-type Filled struct {
-	Rows    int            `json:"rows"`
-	Missing map[string]int `json:"missing"` // values by reason
-}
-
-// Text writes the numbers of rows and of missing values.
-func (f Filled) Text(w io.Writer) error {
-	text := fmt.Sprintf("wrote %d rows\n", f.Rows)
-	for _, reason := range slices.Sorted(maps.Keys(f.Missing)) {
-		text += fmt.Sprintf("missing values, %s: %d\n", reason, f.Missing[reason])
+// History adds the values that features had at the time of each row of a file, and writes the rows to another file. It
+// computes them from the records that had arrived by then. names has names of features, and of feature sets after "@". It
+// returns the number of rows. If a row is invalid, History reads no topic and writes no file; the error has the line.
+func History(ctx context.Context, s Setup, names []string, files HistoryFiles) (rows int, err error) {
+	h := &history{batch: historyBatch, deleted: map[schemas.UserID]bool{}}
+	if h.defs, err = chosen(s.Definitions, names); err != nil {
+		return 0, err
 	}
-	_, err := io.WriteString(w, text)
-	return err
-}
-
-// History adds the values that the features had at the time of each row of a file, and writes the rows to another file. It
-// computes them from the actions that had arrived by then. names has names of features, and of feature sets after "@". If
-// a row is invalid, History reads no topic and writes no file; the error lists the first bad rows by line.
-func History(ctx context.Context, s Setup, names []string, files HistoryFiles) (done Filled, err error) {
-	defs, err := chosen(s.Definitions, names)
-	if err != nil {
-		return done, err
+	check := func(batch []historyRow) error { rows += len(batch); return nil }
+	if err = h.batches(files.Rows, check); err != nil {
+		return 0, err
 	}
-	rows, err := checkRows(files.Rows, defs)
-	if err != nil {
-		return done, err
+	if h.streams, err = s.Streams(ctx); err != nil {
+		return 0, err
 	}
-	streams, err := s.Streams(ctx)
-	if err != nil {
-		return done, err
+	if h.log, err = topics.NewLog(s.Kafka); err != nil {
+		return 0, err
 	}
-	log, err := topics.NewLog(s.Kafka)
-	if err != nil {
-		return done, err
-	}
-	defer log.Close()
-	h := &history{defs: defs, log: log, streams: streams, deleted: map[schemas.UserID]bool{}, batch: historyBatch, done: Filled{Missing: map[string]int{}}}
-	h.progress = s.Start("compute features", rows)
-	defer h.progress.Done()
-	err = replaceFile(files.Out, func(out io.Writer) error { return h.run(ctx, files.Rows, out) })
-	return h.done, err
+	defer h.log.Close()
+	progress := s.Start("compute features", rows)
+	defer progress.Done()
+	return rows, replaceFile(files.Out, func(out io.Writer) error { return h.run(ctx, files.Rows, out, progress) })
 }
 
 // replaceFile writes a file. After an error, a previous file is unchanged.
@@ -92,13 +77,17 @@ func replaceFile(path string, write func(io.Writer) error) error {
 	return os.Rename(f.Name(), path)
 }
 
-// chosen returns the definitions with the names, each once.
+// chosen returns the definitions with the names.
 func chosen(defs []feature.Definition, names []string) (list []feature.Definition, err error) {
+	sets := feature.Sets(defs)
 	for _, name := range names {
-		set, isSet := strings.CutPrefix(name, "@")
+		members := []string{name}
+		if set, isSet := strings.CutPrefix(name, "@"); isSet {
+			members = sets[set]
+		}
 		n := len(list)
 		for _, d := range defs {
-			if !isSet && d.Name == name || isSet && slices.Contains(d.Sets, set) {
+			if slices.Contains(members, d.Name) {
 				list = append(list, d)
 			}
 		}
@@ -106,74 +95,105 @@ func chosen(defs []feature.Definition, names []string) (list []feature.Definitio
 			return nil, fmt.Errorf("features: %q is not defined", name)
 		}
 	}
-	slices.SortFunc(list, func(a, b feature.Definition) int { return strings.Compare(a.Name, b.Name) })
-	return slices.CompactFunc(list, func(a, b feature.Definition) bool { return a.Name == b.Name }), nil
+	return list, nil
+}
+
+// historyRow is a user, a pin or both at a time.
+type historyRow struct {
+	User schemas.UserID
+	Pin  schemas.PinID
+	Time time.Time
+
+	Values, Missing json.RawMessage // must be missing
+
+	text []byte // the row
+	at   schemas.Micros
+}
+
+// parse reads a row. It returns an error if the row lacks what a definition is evaluated for.
+func (row *historyRow) parse(text []byte, defs []feature.Definition) error {
+	row.text = bytes.Clone(text)
+	if err := json.Unmarshal(text, row); err != nil {
+		return err
+	}
+	row.at = schemas.MicrosOf(row.Time)
+	if row.Values != nil || row.Missing != nil {
+		return errors.New("the row has values or missing already")
+	}
+	if row.Time.IsZero() || row.Time.After(time.Now()) {
+		return fmt.Errorf("time: %s: want a time in the past", row.Time.Format(time.RFC3339))
+	}
+	for _, d := range defs {
+		_, err := schemas.ParseUserID(string(row.User))
+		if d.Entity == feature.Pin {
+			err = nil
+		}
+		if _, invalid := schemas.ParsePinID(string(row.Pin)); invalid != nil && d.Entity != feature.User {
+			err = invalid
+		}
+		if err != nil {
+			return fmt.Errorf("%s is a feature of a %s: %w", d.Name, d.Entity, err)
+		}
+	}
+	return nil
 }
 
 type history struct {
-	defs     []feature.Definition
-	log      *topics.Log
-	streams  *topics.Streams
-	progress topics.Progress
-	deleted  map[schemas.UserID]bool
-	batch    int // rows
-	done     Filled
+	defs    []feature.Definition
+	log     *topics.Log
+	streams *topics.Streams
+	deleted map[schemas.UserID]bool
+	batch   int // rows
 }
 
-func (h *history) run(ctx context.Context, path string, out io.Writer) error {
+// batches calls visit with the rows of a file.
+func (h *history) batches(path string, visit func([]historyRow) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, maxRowBytes)
+	var batch []historyRow
+	for line := 1; lines.Scan(); line++ {
+		var row historyRow
+		if err := row.parse(lines.Bytes(), h.defs); err != nil {
+			return fmt.Errorf("%s:%d: %w", path, line, err)
+		}
+		if batch = append(batch, row); len(batch) == h.batch {
+			if err := visit(batch); err != nil {
+				return err
+			}
+			batch = nil
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return visit(batch)
+}
+
+func (h *history) run(ctx context.Context, path string, out io.Writer, progress topics.Progress) error {
 	_, err := each(ctx, h.log, h.streams.UsersDeleted, func(d *schemas.DeletedUser, _ *kgo.Record) { h.deleted[d.User] = true })
 	if err != nil {
 		return err
 	}
-	r, err := openRows(path, h.defs)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	w := newRowWriter(out, r.header, h.defs)
-	for end := false; !end; {
-		var batch []historyRow
-		for len(batch) < h.batch && !end {
-			switch row, err := r.next(); {
-			case errors.Is(err, io.EOF):
-				end = true
-			case err != nil:
+	w := bufio.NewWriter(out)
+	err = h.batches(path, func(batch []historyRow) error {
+		p := h.needed(batch)
+		if err := p.fill(ctx, h.log, h.streams); err != nil {
+			return err
+		}
+		for _, row := range batch {
+			if err := h.write(w, p, row); err != nil {
 				return err
-			default:
-				batch = append(batch, row)
 			}
 		}
-		if err := h.fill(ctx, w, batch); err != nil {
-			return err
-		}
-		h.progress.Add(len(batch))
-	}
-	return w.flush()
-}
-
-// fill computes and writes some rows.
-func (h *history) fill(ctx context.Context, w *rowWriter, batch []historyRow) error {
-	if len(batch) == 0 {
+		progress.Add(len(batch))
 		return nil
-	}
-	p := h.needed(batch)
-	if err := p.fill(ctx, h.log, h.streams); err != nil {
-		return err
-	}
-	for _, row := range batch {
-		values := make([]feature.Result, len(h.defs))
-		for i, d := range h.defs {
-			values[i] = h.compute(p, d, row)
-			for _, reason := range values[i].Reasons {
-				h.done.Missing[string(reason)]++
-			}
-		}
-		if err := w.write(row, values); err != nil {
-			return err
-		}
-	}
-	h.done.Rows += len(batch)
-	return nil
+	})
+	return errors.Join(err, w.Flush())
 }
 
 // needed returns an empty past for some rows.
@@ -184,47 +204,41 @@ func (h *history) needed(batch []historyRow) *past {
 		p.after = min(p.after, row.at-schemas.Micros(feature.Kept.Microseconds()))
 		p.upTo = max(p.upTo, row.at)
 		for _, d := range h.defs {
-			p.expect(d.Entity, row.user, row.pin)
+			p.expect(d.Entity, row.User, row.Pin)
 			p.byKey = p.byKey || d.Lookup
 		}
 	}
 	return p
 }
 
+// write writes a row with its values.
+func (h *history) write(w io.Writer, p *past, row historyRow) error {
+	values, missing := map[string]feature.Value{}, map[string][]feature.Reason{}
+	for _, d := range h.defs {
+		res := h.compute(p, d, row)
+		values[d.Name] = res.Value
+		if len(res.Reasons) > 0 {
+			missing[d.Name] = res.Reasons
+		}
+	}
+	added, err := json.Marshal(map[string]any{"values": values, "missing": missing})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s,%s\n", bytes.TrimSuffix(bytes.TrimSpace(row.text), []byte("}")), added[1:])
+	return err
+}
+
 func (h *history) compute(p *past, d feature.Definition, row historyRow) feature.Result {
 	switch {
-	case d.Entity != feature.Pin && h.deleted[row.user]:
+	case d.Entity != feature.Pin && h.deleted[row.User]:
 		return feature.Result{Reasons: []feature.Reason{feature.Erased}}
 	case !recomputed(d):
 		return feature.Result{Reasons: []feature.Reason{Order}}
 	}
-	res, sure := p.compute(d, row.user, row.pin, feature.Span{AsOf: row.at, Now: row.at}, cut{row.at, row.at})
+	res, sure := p.compute(d, row.User, row.Pin, feature.Span{AsOf: row.at, Now: row.at}, cut{row.at, row.at})
 	if !sure {
 		return feature.Result{Reasons: []feature.Reason{Retention}}
 	}
 	return res
-}
-
-// checkRows counts the rows. It returns an error that lists the first bad ones.
-func checkRows(path string, defs []feature.Definition) (rows int, err error) {
-	r, err := openRows(path, defs)
-	if err != nil {
-		return 0, err
-	}
-	defer r.Close()
-	var problems []error
-	for len(problems) < 10 {
-		row, err := r.next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err == nil && row.at > schemas.MicrosOf(time.Now()) {
-			err = fmt.Errorf("%s:%d: time is in the future", path, r.line)
-		}
-		if err != nil {
-			problems = append(problems, err)
-		}
-		rows++
-	}
-	return rows, errors.Join(problems...)
 }

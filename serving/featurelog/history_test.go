@@ -73,62 +73,51 @@ func newCluster(t *testing.T) cluster {
 }
 
 // history writes the rows to a file and returns the result.
-func (c cluster) history(rows string, names ...string) (string, Filled, error) {
+func (c cluster) history(defs []feature.Definition, rows string, names ...string) (string, error) {
 	c.t.Helper()
 	dir := c.t.TempDir()
 	files := HistoryFiles{Rows: filepath.Join(dir, "rows"), Out: filepath.Join(dir, "out")}
 	must.OK(c.t, os.WriteFile(files.Rows, []byte(rows), 0o600))
-	filled, err := History(c.t.Context(), Setup{Setup: c.Setup(), Definitions: definitions(c.t)}, names, files)
+	n, err := History(c.t.Context(), Setup{Setup: c.Setup(), Definitions: defs}, names, files)
 	out, readErr := os.ReadFile(files.Out)
 	if err == nil {
 		must.OK(c.t, readErr)
+		if want := strings.Count(string(out), "\n"); n != want {
+			c.t.Errorf("%d rows, want %d", n, want)
+		}
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*.open")); len(left) > 0 {
 		c.t.Errorf("files are left: %v", left)
 	}
-	return string(out), filled, err
+	return string(out), err
 }
 
-func stamp(at time.Time) string { return at.Format(time.RFC3339) }
+// row returns a row of a user and pin:1.
+func row(user schemas.UserID, at time.Time) string {
+	return fmt.Sprintf(`{"user":%q,"pin":"pin:1","time":%q}`, user, at.Format(time.RFC3339))
+}
 
 // A value includes what had arrived by the row's time: not a late action, nor a later one.
 func TestHistory_AddsValuesAsOfEachRow(t *testing.T) {
 	c := newCluster(t)
-	rows := "label,user,pin,time\n" +
-		"x,user:1,pin:1," + stamp(minutes(4)) + "\n" + // out of order
-		"\"y, z\",user:1,pin:1," + stamp(minutes(2)) + "\n" +
-		"x,user:1,pin:1," + fmt.Sprint(minutes(12).UnixMicro()) + "\n" +
-		"x,user:gone,pin:1," + stamp(minutes(3)) + "\n" +
-		"x,user:none,pin:none," + stamp(minutes(12)) + "\n"
-	names := []string{"saves", "pins", "pin_saves", "shown", "crowd", "pair_author"}
-	got, filled, err := c.history(rows, names...)
+	labeled := fmt.Sprintf(`  {"label": [1, {"a": "}"}], "time": %q, "pin": "pin:none", "user": "user:none" } `, minutes(12).Format(time.RFC3339))
+	rows := []string{row("user:1", minutes(4)), row("user:1", minutes(2)), row("user:1", minutes(12)), row("user:gone", minutes(3)), labeled}
+	got, err := c.history(definitions(t), strings.Join(rows, "\n"), "saves", "pins", "pin_saves", "shown", "crowd", "pair_author", "mean")
 	must.OK(t, err)
-	want := "label,user,pin,time,crowd,pair_author,pin_saves,pins,saves,shown,missing\n" +
-		"x,user:1,pin:1," + stamp(minutes(4)) + `,,1,3,"{""pin:1"":1}",1,1,"{""crowd"":[""order""]}"` + "\n" +
-		`"y, z",user:1,pin:1,` + stamp(minutes(2)) + `,,,3,"{""pin:1"":1}",1,0,"{""crowd"":[""order""],""pair_author"":[""pin""]}"` + "\n" +
-		"x,user:1,pin:1," + fmt.Sprint(minutes(12).UnixMicro()) + `,,3,5,"{""pin:1"":3}",3,1,"{""crowd"":[""order""]}"` + "\n" +
-		"x,user:gone,pin:1," + stamp(minutes(3)) + `,,,3,,,0,"{""crowd"":[""order""],""pair_author"":[""deleted""],""pins"":[""deleted""],""saves"":[""deleted""]}"` + "\n" +
-		"x,user:none,pin:none," + stamp(minutes(12)) + `,,,0,{},0,0,"{""crowd"":[""order""],""pair_author"":[""pin""]}"` + "\n"
-	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
+	const nulls = `"crowd":["order"],"mean":["empty"]`
+	want := []string{
+		`"missing":{` + nulls + `},"values":{"crowd":null,"mean":null,"pair_author":1,"pin_saves":3,"pins":{"pin:1":1},"saves":1,"shown":1}}`,
+		`"missing":{` + nulls + `,"pair_author":["pin"]},"values":{"crowd":null,"mean":null,"pair_author":null,"pin_saves":3,"pins":{"pin:1":1},"saves":1,"shown":0}}`,
+		`"missing":{` + nulls + `},"values":{"crowd":null,"mean":null,"pair_author":3,"pin_saves":5,"pins":{"pin:1":3},"saves":3,"shown":1}}`,
+		`"missing":{"crowd":["order"],"mean":["deleted"],"pair_author":["deleted"],"pins":["deleted"],"saves":["deleted"]},` +
+			`"values":{"crowd":null,"mean":null,"pair_author":null,"pin_saves":3,"pins":null,"saves":null,"shown":0}}`,
+		`"missing":{` + nulls + `,"pair_author":["pin"]},"values":{"crowd":null,"mean":null,"pair_author":null,"pin_saves":0,"pins":{},"saves":0,"shown":0}}`,
+	}
+	for i := range want {
+		want[i] = strings.TrimSuffix(strings.TrimSpace(rows[i]), "}") + "," + want[i]
+	}
+	if diff := cmp.Diff(append(want, ""), strings.Split(got, "\n")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-	var text strings.Builder
-	must.OK(t, filled.Text(&text))
-	if want := "wrote 5 rows\nmissing values, deleted: 3\nmissing values, order: 5\nmissing values, pin: 2\n"; text.String() != want {
-		t.Errorf("got %s, want %s", &text, want)
-	}
-}
-
-func TestHistory_JSONLines(t *testing.T) {
-	c := newCluster(t)
-	rows := `{"label": [1, {"a": "}"}], "user": "user:1", "time": "` + stamp(minutes(4)) + "\"}\n\n" +
-		fmt.Sprintf(`{"user":"user:2","time":%d}`, minutes(1).UnixMicro())
-	got, _, err := c.history(rows, "saves", "mean", "saves")
-	must.OK(t, err)
-	want := `{"label": [1, {"a": "}"}], "user": "user:1", "time": "` + stamp(minutes(4)) + `","missing":{"mean":["empty"]},"values":{"mean":null,"saves":1}}` + "\n" +
-		fmt.Sprintf(`{"user":"user:2","time":%d,"missing":{"mean":["empty"]},"values":{"mean":null,"saves":0}}`, minutes(1).UnixMicro()) + "\n"
-	if got != want {
-		t.Errorf("got\n%s, want\n%s", got, want)
 	}
 	for line := range strings.Lines(got) {
 		if !json.Valid([]byte(line)) {
@@ -137,30 +126,30 @@ func TestHistory_JSONLines(t *testing.T) {
 	}
 }
 
-// With a small batch, the topics are read several times. Each batch has only the data of its own rows.
+// With a small batch, the topics are read several times. Each batch has only the data of the rows in it.
 func TestHistory_Batches(t *testing.T) {
 	c := newCluster(t)
-	rows := "user,pin,time\n"
+	var rows strings.Builder
 	for i := range 20 {
-		rows += fmt.Sprintf("user:%d,pin:1,%s\n", 1+i%2, stamp(minutes(19-i)))
+		fmt.Fprintln(&rows, row(schemas.UserID(fmt.Sprint("user:", 1+i%2)), minutes(19-i)))
 	}
-	want, _, err := c.history(rows, "saves", "pair_author", "shown")
+	names := []string{"saves", "pair_author", "shown"}
+	want, err := c.history(definitions(t), rows.String(), names...)
 	must.OK(t, err)
 	path := filepath.Join(t.TempDir(), "rows")
-	must.OK(t, os.WriteFile(path, []byte(rows), 0o600))
-	defs := must.Get(chosen(definitions(t), []string{"saves", "pair_author", "shown"}))(t)
-	h := &history{defs: defs, log: c.Log(), streams: c.Streams, progress: c.Setup().Start("", 0), deleted: map[schemas.UserID]bool{}, batch: 3, done: Filled{Missing: map[string]int{}}}
+	must.OK(t, os.WriteFile(path, []byte(rows.String()), 0o600))
+	h := &history{defs: must.Get(chosen(definitions(t), names))(t), log: c.Log(), streams: c.Streams, deleted: map[schemas.UserID]bool{}, batch: 3}
 	var got bytes.Buffer
-	must.OK(t, h.run(t.Context(), path, &got))
-	if got.String() != want || h.done.Rows != 20 {
-		t.Errorf("%d rows\n%s, want\n%s", h.done.Rows, &got, want)
+	must.OK(t, h.run(t.Context(), path, &got, c.Setup().Start("", 0)))
+	if got.String() != want {
+		t.Errorf("got\n%s, want\n%s", &got, want)
 	}
 }
 
 // Only the actions of the batch's users, in its time and the 96 hours before it, are in memory.
 func TestHistory_ReadsOnlyTheNeededActions(t *testing.T) {
 	h := &history{defs: definitions(t)[:1]}
-	p := h.needed([]historyRow{{user: "user:1", at: at}, {user: "user:1", at: at - 10*second}})
+	p := h.needed([]historyRow{{User: "user:1", at: at}, {User: "user:1", at: at - 10*second}})
 	for happened, user := range map[schemas.Micros]schemas.UserID{
 		at: "user:1", at - 20*second: "user:1", at + second: "user:1", at - 500_000*second: "user:1", at - second: "user:2",
 	} {
@@ -190,60 +179,42 @@ func TestHistory_MissesWhatTheTopicsDeleted(t *testing.T) {
 	done, err := c.Admin().DeleteRecords(t.Context(), offsets)
 	must.OK(t, err)
 	must.OK(t, done.Error())
-	rows := fmt.Sprintf("user,pin,time\nuser:1,pin:1,%[1]s\n%[2]s,pin:1,%[1]s\n", stamp(minutes(40)), other)
 	defs, err := feature.Parse("f", []byte("features:\n- {name: hour, entity: user, aggregate: count, window: 1h}\n"+
-		"- {name: minutes, entity: user, aggregate: count, window: 10m}\n- {name: pin_hour, entity: pin, aggregate: count, window: 1h}\n"))
+		"- {name: minutes, entity: user, aggregate: count, window: 10m}\n- {name: pin_hour, entity: pin, aggregate: count, window: 1h}\n"+
+		"- {name: ratio, entity: user, aggregate: ratio, numerator: minutes, denominator: hour}\n"))
 	must.OK(t, err)
-	dir := t.TempDir()
-	files := HistoryFiles{Rows: filepath.Join(dir, "rows"), Out: filepath.Join(dir, "out")}
-	must.OK(t, os.WriteFile(files.Rows, []byte(rows), 0o600))
-	filled, err := History(t.Context(), Setup{Setup: c.Setup(), Definitions: defs}, []string{"hour", "minutes", "pin_hour"}, files)
+	got, err := c.history(defs, row("user:1", minutes(40))+"\n"+row(other, minutes(40)), "hour", "minutes", "pin_hour", "ratio")
 	must.OK(t, err)
-	lines := strings.Split(string(must.Get(os.ReadFile(files.Out))(t)), "\n")
-	if !strings.HasSuffix(lines[1], `,,0,,"{""hour"":[""retention""],""pin_hour"":[""retention""]}"`) {
-		t.Errorf("user of the partition: %s", lines[1])
+	lines := strings.Split(got, "\n")
+	if !strings.Contains(lines[0], `"missing":{"hour":["retention"],"pin_hour":["retention"],"ratio":["retention"]},"values":{"hour":null,"minutes":0,`) {
+		t.Errorf("user of the partition: %s", lines[0])
 	}
-	if !strings.HasSuffix(lines[2], `,"{""pin_hour"":[""retention""]}"`) || strings.Contains(lines[2], ",,0") || filled.Missing["retention"] != 3 {
-		t.Errorf("user of another partition: %s; %+v", lines[2], filled)
+	if !strings.Contains(lines[1], `"missing":{"pin_hour":["retention"]`) || strings.Contains(lines[1], `"hour":null,"m`) {
+		t.Errorf("user of another partition: %s", lines[1])
 	}
 }
 
-// All bad rows are listed with their lines, and nothing is written.
+// A bad row is reported with its line, and nothing is written.
 func TestHistory_RejectsBadRows(t *testing.T) {
-	c := start(t)
-	future := stamp(time.Now().Add(time.Hour))
+	c, good := start(t), row("user:1", minutes(1))+"\n"
 	for name, tt := range map[string]struct {
-		rows  string
-		names []string
-		want  []string
+		rows, feature, want string
 	}{
-		"CSV": {
-			"user,pin,time\nuser:1,,2026-01-02T00:00:00Z\nada,pin:1,2026-01-02T00:00:00Z\nuser:1,pin:1,yesterday\nuser:1,pin:1\nuser:1,pin:1," + future + "\n,pin:1,1\n",
-			[]string{"pair_author"},
-			[]string{"rows:2: pin is empty, but pair_author is a feature of a pair", `rows:3: id "ada"`, `rows:4: time: "yesterday": want a time such as`, "rows:5: wrong number of fields", "rows:6: time is in the future", "rows:7: user is empty"},
-		},
-		"JSON lines": {
-			`{"user":"user:1","time":1}` + "\n{\n" + `{"user":"user:1","time":1,"values":{}}` + "\n" + `{"user":7,"time":1}`,
-			[]string{"saves"},
-			[]string{"rows:2: unexpected end of JSON input", "rows:3: the row has values or missing already", "rows:4: json: cannot unmarshal number"},
-		},
-		"a long line":       {"{" + strings.Repeat(" ", maxLineBytes), []string{"saves"}, []string{"token too long"}},
-		"no time":           {"user,pin\nuser:1,pin:1\n", []string{"saves"}, []string{"rows: read the header: no column time"}},
-		"an empty file":     {"", []string{"saves"}, []string{"rows: read the header: EOF"}},
-		"a column twice":    {"user,time,saves\n", []string{"saves"}, []string{`two columns "saves"`}},
-		"an unknown name":   {"user,time\n", []string{"savings"}, []string{`features: "savings" is not defined`}},
-		"an unknown set":    {"user,time\n", []string{"@saves"}, []string{`features: "@saves" is not defined`}},
-		"an unknown letter": {"user,time\nuser:1,1\nuser:1,1\x00\n", []string{"saves"}, []string{"rows:3: time"}},
+		"no pin":          {`{"user":"user:1","time":"2026-01-02T00:00:00Z"}`, "pair_author", `rows:1: pair_author is a feature of a pair: id ""`},
+		"an invalid user": {good + `{"user":"ada","time":"2026-01-02T00:00:00Z"}`, "saves", `rows:2: saves is a feature of a user: id "ada"`},
+		"no time":         {good + good + `{"user":"user:1"}`, "saves", "rows:3: time: 0001-01-01T00:00:00Z: want a time in the past"},
+		"a future time":   {row("user:1", time.Now().Add(time.Hour)), "saves", "want a time in the past"},
+		"no JSON":         {good + "{", "saves", "rows:2: unexpected end of JSON input"},
+		"CSV":             {"user,pin,time\n", "saves", "rows:1: invalid character"},
+		"with values":     {`{"user":"user:1","time":"2026-01-02T00:00:00Z","values":{}}`, "saves", "rows:1: the row has values or missing already"},
+		"a long line":     {strings.Repeat(" ", maxRowBytes+1), "saves", "token too long"},
+		"an unknown name": {good, "savings", `features: "savings" is not defined`},
+		"an unknown set":  {good, "@saves", `features: "@saves" is not defined`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, _, err := c.history(tt.rows, tt.names...)
-			if err == nil || out != "" {
-				t.Fatalf("got %q, %v, want an error", out, err)
-			}
-			for _, want := range tt.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("got %v, want %s in it", err, want)
-				}
+			out, err := c.history(definitions(t), tt.rows, tt.feature)
+			if err == nil || out != "" || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %q, %v, want the error %s", out, err, tt.want)
 			}
 		})
 	}
@@ -265,11 +236,12 @@ func TestReplaceFile_KeepsThePreviousFile(t *testing.T) {
 	}
 }
 
-func TestChosen_ReturnsEachDefinitionOnce(t *testing.T) {
-	defs, err := feature.Parse("f", []byte("features:\n- {name: a, entity: user, aggregate: count}\n- {name: b, entity: user, aggregate: count}\nfeature_sets: {both: [a, b]}\n"))
+func TestChosen_IncludesSets(t *testing.T) {
+	defs, err := feature.Parse("f", []byte("features:\n- {name: a, entity: user, aggregate: count}\n- {name: b, entity: user, aggregate: count}\n"+
+		"- {name: c, entity: user, aggregate: count}\nfeature_sets: {both: [a, b]}\n"))
 	must.OK(t, err)
-	list, err := chosen(defs, []string{"b", "@both", "b"})
-	if err != nil || !slices.EqualFunc(list, []string{"a", "b"}, func(d feature.Definition, name string) bool { return d.Name == name }) {
+	list, err := chosen(defs, []string{"c", "@both"})
+	if err != nil || !slices.EqualFunc(list, []string{"c", "a", "b"}, func(d feature.Definition, name string) bool { return d.Name == name }) {
 		t.Errorf("got %+v, %v", list, err)
 	}
 }
