@@ -117,21 +117,17 @@ func (g *group) user(tx *rows.Tx, e *schemas.UserEvent) error {
 		return err
 	}
 	t := g.table(tx, tx.Own())
-	held, err := t.profile()
-	if err != nil {
-		return err
-	}
-	switch effectOf(held, e) {
+	switch effectOf(t.profile(), e) {
 	case repeated:
 		tx.Count(dropDuplicate)
 	case ofDeleted:
 		tx.Count(dropDeletedUser)
 	case wins:
-		return t.putProfile(e)
+		t.putProfile(e)
 	case deletes:
-		return t.erase(e)
+		t.erase(e)
 	case deletesAgain:
-		return t.announceDeleted(e)
+		t.announceDeleted(e)
 	}
 	return nil
 }
@@ -146,9 +142,7 @@ func (g *group) impressions(tx *rows.Tx, i *schemas.ClientImpressions) error {
 		return nil
 	}
 	for e := range i.Actions() {
-		if err := rows.Send(tx, g.streams.Actions, e.Key(), e); err != nil {
-			return err
-		}
+		rows.Send(tx, g.streams.Actions, e.Key(), e)
 	}
 	return nil
 }
@@ -159,47 +153,40 @@ func (g *group) action(tx *rows.Tx, a *schemas.EnrichedAction) error {
 		return schemas.Bad(fmt.Sprintf("key %.64q: want the record's %.64q", tx.Key(), a.Actor))
 	}
 	t := g.table(tx, tx.Own())
-	profile, err := t.profile()
-	if err != nil {
-		return err
-	}
+	profile := t.profile()
 	if isDelete(profile) || g.deleted.Has(a.Actor) {
 		tx.Count(dropDeletedUser)
 		return nil
 	}
 	a.ActorAttributes = attributes(profile)
 	joined := g.cfg.JoinedAttributes.apply(*a)
-	if err := rows.Send(tx, t.streams.ActionsEnriched, string(a.Actor), &joined); err != nil {
-		return err
-	}
-	if err := g.sendEmbedding(tx, a); err != nil {
-		return err
-	}
+	rows.Send(tx, t.streams.ActionsEnriched, string(a.Actor), &joined)
+	g.sendEmbedding(tx, a)
 	weight := g.cfg.weight(a.Verb) // read once, because a reload can change it
-	if err := t.relate(a, weight); err != nil {
-		return err
-	}
-	if err := t.updateAffinities(a, weight); err != nil {
+	t.relate(a, weight)
+	t.updateAffinities(a, weight)
+	if tx.Err() != nil {
 		t.rankings().drop(a.Actor) // it may contain undone changes
-		return err
 	}
 	return nil
 }
 
 // sendEmbedding sends the actor's embedding to the pin.
-func (g *group) sendEmbedding(tx *rows.Tx, a *schemas.EnrichedAction) error {
+func (g *group) sendEmbedding(tx *rows.Tx, a *schemas.EnrichedAction) {
 	if len(a.ActorAttributes.Embedding) == 0 || !slices.Contains(g.cfg.EmbeddingVerbs, a.Verb) {
-		return nil
+		return
 	}
 	actor := schemas.PinActor{Pin: schemas.PinID(a.Object), Time: a.Timestamp, Embedding: a.ActorAttributes.Embedding}
-	return rows.Send(tx, g.streams.PinActors, string(actor.Pin), &actor)
+	rows.Send(tx, g.streams.PinActors, string(actor.Pin), &actor)
 }
 
 // timer sends affinities that are due, or updates an edge weight that has decayed.
 func (g *group) timer(tx *rows.Tx, owner rows.Owner, name []byte, _ time.Time) error {
 	t := g.table(tx, owner)
 	if facet, ok := facetOf(name); ok {
-		return t.decayWeight(facet)
+		t.decayWeight(facet)
+	} else {
+		t.sendDue()
 	}
-	return t.sendDue()
+	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/actors"
+	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -212,6 +213,32 @@ func checkApart(t *testing.T, all []schemas.Affinities, every time.Duration) {
 		if apart := all[i+1].Time.Time().Sub(all[i].Time.Time()); apart < every {
 			t.Errorf("sent again after %s, want at least %s", apart, every)
 		}
+	}
+}
+
+// An action that exceeds the limits of a record is undone, and later affinities must not contain it.
+func TestAffinities_WithoutUndoneActions(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	cfg := actors.DefaultConfig()
+	w.StartWith("a", func(c *rows.Config) { c.MaxRecordWrites = 1000 }, actors.Group(cfg, w.Streams, deletedUsers{}))
+	begin := now().Add(time.Minute)
+	act := func(after time.Duration, f schemas.Facets) {
+		t.Helper()
+		proctest.PublishAt(w, w.Streams.ActionsJoined, begin.Add(after), "user:eve", action("user:eve", schemas.Click, begin, after.String(), f))
+		w.WaitIdle()
+	}
+	few, many := schemas.Facets{Author: "user:ada"}, schemas.Facets{Author: "user:ada"}
+	for i := range 1000 {
+		many.Interests = append(many.Interests, schemas.InterestID(fmt.Sprintf("interest:%d", i)))
+	}
+	act(0, few) // reads the ranking into memory
+	act(2*cfg.EmitInterval, many)
+	act(4*cfg.EmitInterval, few)
+
+	all := values(proctest.Drain(w, w.Streams.Affinities))
+	if len(all) != 2 || len(all[1].Top) != 1 || math.Round(all[1].Top[0].Value) != 2 {
+		t.Errorf("sent %+v, want twice the affinity for the author, last after two actions", all)
 	}
 }
 

@@ -10,32 +10,25 @@ import (
 
 // relate sends the relations between pins that the user acted on: pins saved to the same board to the board, and pins of
 // actions close in time to the pin. The latter is also the request for the pin's neighbors.
-func (t table) relate(a *schemas.EnrichedAction, weight float64) error {
+func (t table) relate(a *schemas.EnrichedAction, weight float64) {
 	pin := neighborOf(a)
 	if weight < t.cfg.RelatedMinWeight || pin.Version == 0 {
-		return nil
+		return
 	}
 	if board := a.VerbAttributes.Board; board != "" {
 		save := schemas.BoardSave{Board: board, Time: a.Timestamp, Weight: weight, Pin: pin}
-		if err := rows.Send(t.tx, t.streams.BoardSaves, string(board), &save); err != nil {
-			return err
-		}
+		rows.Send(t.tx, t.streams.BoardSaves, string(board), &save)
 	}
 	request := schemas.RelatedRequest{User: t.user(), Verb: a.Verb, Weight: weight, Time: a.Timestamp, Pin: pin}
-	recent, _, err := rows.Value[recentActions](t.own, []byte{recentRow})
-	if err != nil {
-		return err
-	}
+	recent, _ := rows.Load[recentActions](t.own, []byte{recentRow})
 	action := schemas.Near{Neighbor: pin, Weight: weight, Time: a.Timestamp}
 	for _, other := range recent {
 		if near, ok := together(action, other, t.cfg.RelatedWindow); ok {
 			request.Near = append(request.Near, near)
 		}
 	}
-	if err := t.keepRecent(recent, action); err != nil {
-		return err
-	}
-	return rows.Send(t.tx, t.streams.RelatedRequests, string(pin.ID), &request)
+	t.keepRecent(recent, action)
+	rows.Send(t.tx, t.streams.RelatedRequests, string(pin.ID), &request)
 }
 
 // neighborOf returns the pin of an action. Its version is 0 if the pin is unknown or not created.
@@ -46,10 +39,10 @@ func neighborOf(a *schemas.EnrichedAction) schemas.Neighbor {
 
 // keepRecent stores an action among the newest Config.RelatedMaxActions. It replaces an action on the same pin at the same
 // time.
-func (t table) keepRecent(recent recentActions, action schemas.Near) error {
+func (t table) keepRecent(recent recentActions, action schemas.Near) {
 	limit := t.cfg.RelatedMaxActions
 	if limit == 0 || len(recent) >= limit && action.Time < recent[limit-1].Time {
-		return nil // older than all stored actions
+		return // older than all stored actions
 	}
 	recent = slices.DeleteFunc(recent, func(old schemas.Near) bool {
 		return old.Time == action.Time && old.Neighbor.ID == action.Neighbor.ID
@@ -60,11 +53,11 @@ func (t table) keepRecent(recent recentActions, action schemas.Near) error {
 	}
 	recent = slices.Insert(recent, at, action)
 	recent = recent[:min(len(recent), limit)]
-	return rows.PutValue(t.own, []byte{recentRow}, &recent)
+	rows.PutValue(t.own, []byte{recentRow}, &recent)
 }
 
 // dropRecent deletes the user's last actions.
-func (t table) dropRecent() error { return t.own.Delete([]byte{recentRow}) }
+func (t table) dropRecent() { t.own.Delete([]byte{recentRow}) }
 
 // together reports whether two actions of a user on different pins are close enough in event time to make the pins
 // neighbors. It returns the pin of the other action, with the weight and time of the later action by event time.

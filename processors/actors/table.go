@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"errors"
 	"maps"
 	"slices"
 
@@ -24,62 +23,43 @@ func (t table) now() schemas.Micros { return schemas.MicrosOf(t.tx.Time()) }
 func (t table) user() schemas.UserID { return schemas.UserID(t.tx.Key()) }
 
 // profile returns the event in the profile: the newest update, or the delete. It returns nil for an unknown user.
-func (t table) profile() (*schemas.UserEvent, error) {
+func (t table) profile() *schemas.UserEvent {
 	return rows.Record(t.own, []byte{profileRow}, t.streams.Users)
 }
 
-func (t table) putProfile(e *schemas.UserEvent) error {
-	return rows.PutRecord(t.own, []byte{profileRow}, t.streams.Users, e)
+func (t table) putProfile(e *schemas.UserEvent) {
+	rows.PutRecord(t.own, []byte{profileRow}, t.streams.Users, e)
 }
 
 // erase deletes all rows of the user except the delete itself.
-func (t table) erase(e *schemas.UserEvent) error {
+func (t table) erase(e *schemas.UserEvent) {
 	t.rankings().drop(e.Actor)
-	if err := errors.Join(t.dropFacets(e), t.dropRecent()); err != nil {
-		return err
-	}
-	s, err := t.sent()
-	if err != nil {
-		return err
-	}
+	t.dropFacets(e)
+	t.dropRecent()
+	s := t.sent()
 	if s.due != 0 {
-		if err := t.own.DropTimer(s.due.Time(), []byte{sentRow}); err != nil {
-			return err
-		}
+		t.own.DropTimer(s.due.Time(), []byte{sentRow})
 	}
-	if err := t.own.Delete([]byte{sentRow}); err != nil {
-		return err
-	}
-	if err := t.putProfile(&schemas.UserEvent{Event: e.Event}); err != nil {
-		return err
-	}
-	return t.announceDeleted(e)
+	t.own.Delete([]byte{sentRow})
+	t.putProfile(&schemas.UserEvent{Event: e.Event})
+	t.announceDeleted(e)
 }
 
 // announceDeleted announces that the user is deleted, and requests the erasure of the user's rows in the other groups.
-func (t table) announceDeleted(e *schemas.UserEvent) error {
+func (t table) announceDeleted(e *schemas.UserEvent) {
 	deleted := schemas.DeletedUser{User: e.Actor, Time: e.Time}
-	if err := rows.Send(t.tx, t.streams.UsersDeleted, string(e.Actor), &deleted); err != nil {
-		return err
-	}
+	rows.Send(t.tx, t.streams.UsersDeleted, string(e.Actor), &deleted)
 	erasure := schemas.Erasure{User: e.Actor, Step: schemas.EraseUser, Time: e.Time}
-	return rows.Send(t.tx, t.streams.Erasures, string(e.Actor), &erasure)
+	rows.Send(t.tx, t.streams.Erasures, string(e.Actor), &erasure)
 }
 
 // dropFacets removes all affinities and notifies their followees, which may store an edge weight.
-func (t table) dropFacets(e *schemas.UserEvent) error {
+func (t table) dropFacets(e *schemas.UserEvent) {
 	all := map[schemas.ID]facet{}
-	if err := t.eachFacet(func(id schemas.ID, f facet) { all[id] = f }); err != nil {
-		return err
-	}
+	t.eachFacet(func(id schemas.ID, f facet) { all[id] = f })
 	for _, id := range slices.Sorted(maps.Keys(all)) {
-		if err := t.dropFacet(id, all[id]); err != nil {
-			return err
-		}
+		t.dropFacet(id, all[id])
 		erasure := schemas.Erasure{User: e.Actor, Step: schemas.EraseFollower, Time: e.Time}
-		if err := rows.Send(t.tx, t.streams.Erasures, string(id), &erasure); err != nil {
-			return err
-		}
+		rows.Send(t.tx, t.streams.Erasures, string(id), &erasure)
 	}
-	return nil
 }

@@ -10,24 +10,18 @@ import (
 )
 
 // updateAffinities adds an action to the user's affinities for the facets of its pin, and sends them now or by timer.
-func (t table) updateAffinities(a *schemas.EnrichedAction, weight float64) error {
+func (t table) updateAffinities(a *schemas.EnrichedAction, weight float64) {
 	touched := facets(a, t.deleted)
 	if language := a.ObjectAttributes.PrimaryLanguage(); language != "" {
 		touched = append(touched, schemas.LanguageFacet(language))
 	}
 	if weight == 0 || len(touched) == 0 {
-		return nil
+		return
 	}
-	s, err := t.sent()
-	if err != nil {
-		return err
-	}
+	s := t.sent()
 	ranked := t.rankings().of(t.user())
 	for _, id := range touched {
-		f, isNew, err := t.addTo(id, weight, a.Timestamp)
-		if err != nil {
-			return err
-		}
+		f, isNew := t.addTo(id, weight, a.Timestamp)
 		if isNew {
 			s.facets++
 		}
@@ -36,164 +30,131 @@ func (t table) updateAffinities(a *schemas.EnrichedAction, weight float64) error
 		}
 	}
 	if s.facets > t.cfg.MaxAffinities+t.cfg.MaxAffinities/4 {
-		if err := t.trim(); err != nil {
-			return err
-		}
+		t.trim()
 		s.facets = t.cfg.MaxAffinities
 	}
-	return t.sendOrWait(s)
+	t.sendOrWait(s)
 }
 
 // addTo adds a weight to an affinity and returns it. It reports whether the affinity is new.
-func (t table) addTo(id schemas.ID, weight float64, at schemas.Micros) (f facet, isNew bool, err error) {
-	f, existed, err := t.facet(id)
-	if err != nil {
-		return f, false, err
-	}
+func (t table) addTo(id schemas.ID, weight float64, at schemas.Micros) (f facet, isNew bool) {
+	f, existed := t.facet(id)
 	f.decayed = f.add(weight, at, t.cfg.AffinityHalfLife)
-	return f, !existed, t.putFacet(id, f)
+	t.putFacet(id, f)
+	return f, !existed
 }
 
 // decayWeight updates the weight of an edge whose affinity has decayed.
-func (t table) decayWeight(id schemas.ID) error {
-	f, existed, err := t.facet(id)
-	if err != nil || !existed {
-		return err
+func (t table) decayWeight(id schemas.ID) {
+	f, existed := t.facet(id)
+	if !existed {
+		return
 	}
 	f.timerAt = 0 // the timer has just fired
-	return t.putFacet(id, f)
+	t.putFacet(id, f)
 }
 
 // putFacet writes an affinity. It sends the edge weight to the followee if its step has changed, and sets a timer for the
 // next change through decay.
-func (t table) putFacet(id schemas.ID, f facet) error {
+func (t table) putFacet(id schemas.ID, f facet) {
 	if _, isLanguage := schemas.LanguageOf(id); isLanguage { // it has no edge
-		return rows.PutValue(t.own, facetName(id), &f)
+		rows.PutValue(t.own, facetName(id), &f)
+		return
 	}
 	if f.updateWeight(t.cfg, t.now()) {
-		if err := t.sendWeight(id, f.sentWeight, f.sentAt); err != nil {
-			return err
-		}
+		t.sendWeight(id, f.sentWeight, f.sentAt)
 	}
-	if err := t.scheduleDecay(id, &f); err != nil {
-		return err
-	}
-	return rows.PutValue(t.own, facetName(id), &f)
+	t.scheduleDecay(id, &f)
+	rows.PutValue(t.own, facetName(id), &f)
 }
 
 // scheduleDecay sets the timer of an affinity. A timer that is set too early stays, and is set again when it fires. This
 // is cheaper than moving it with every action.
-func (t table) scheduleDecay(id schemas.ID, f *facet) error {
+func (t table) scheduleDecay(id schemas.ID, f *facet) {
 	wake := f.nextChange(t.cfg, t.now())
 	if f.timerAt != 0 && f.timerAt <= wake || wake == f.timerAt {
-		return nil
+		return
 	}
 	if f.timerAt != 0 {
-		if err := t.own.DropTimer(f.timerAt.Time(), facetName(id)); err != nil {
-			return err
-		}
+		t.own.DropTimer(f.timerAt.Time(), facetName(id))
 	}
 	f.timerAt = wake
 	if wake == 0 {
-		return nil
+		return
 	}
-	return t.own.SetTimer(wake.Time(), facetName(id))
+	t.own.SetTimer(wake.Time(), facetName(id))
 }
 
-func (t table) sendWeight(id schemas.ID, weight float32, at schemas.Micros) error {
+func (t table) sendWeight(id schemas.ID, weight float32, at schemas.Micros) {
 	rec := schemas.EdgeWeight{Followee: schemas.Followee(id), User: t.user(), Weight: weight, Time: at}
-	return rows.Send(t.tx, t.streams.EdgeWeights, string(id), &rec)
+	rows.Send(t.tx, t.streams.EdgeWeights, string(id), &rec)
 }
 
 // trim removes the weakest affinities beyond MaxAffinities and resets the edge weights that they determined.
-func (t table) trim() error {
+func (t table) trim() {
 	t.rankings().drop(t.user())
-	all, err := t.affinities()
-	if err != nil {
-		return err
-	}
-	for _, a := range weakest(all, t.cfg.MaxAffinities) {
-		f, _, err := t.facet(a.Facet)
-		if err != nil {
-			return err
-		}
+	for _, a := range weakest(t.affinities(), t.cfg.MaxAffinities) {
+		f, _ := t.facet(a.Facet)
 		if f.sentWeight != initialWeight {
-			if err := t.sendWeight(a.Facet, initialWeight, max(t.now(), f.sentAt+1)); err != nil {
-				return err
-			}
+			t.sendWeight(a.Facet, initialWeight, max(t.now(), f.sentAt+1))
 		}
-		if err := t.dropFacet(a.Facet, f); err != nil {
-			return err
-		}
+		t.dropFacet(a.Facet, f)
 		t.tx.Count(dropWeakFacet)
 	}
-	return nil
 }
 
-func (t table) dropFacet(id schemas.ID, f facet) error {
+func (t table) dropFacet(id schemas.ID, f facet) {
 	if f.timerAt != 0 {
-		if err := t.own.DropTimer(f.timerAt.Time(), facetName(id)); err != nil {
-			return err
-		}
+		t.own.DropTimer(f.timerAt.Time(), facetName(id))
 	}
-	return t.own.Delete(facetName(id))
+	t.own.Delete(facetName(id))
 }
 
 // sendOrWait sends the affinities if the last time was at least Config.EmitInterval ago. Otherwise it sets a timer.
 // While the timer is set, only the timer sends: an action between its due time and its tick would otherwise send them
 // twice.
-func (t table) sendOrWait(s sent) error {
+func (t table) sendOrWait(s sent) {
 	if s.due != 0 {
-		return t.putSent(s)
+		t.putSent(s)
+		return
 	}
 	next := s.at + micros(t.cfg.EmitInterval)
 	if t.now() >= next {
-		return t.send(s)
+		t.send(s)
+		return
 	}
 	s.due = next
-	if err := t.own.SetTimer(next.Time(), []byte{sentRow}); err != nil {
-		return err
-	}
-	return t.putSent(s)
+	t.own.SetTimer(next.Time(), []byte{sentRow})
+	t.putSent(s)
 }
 
 // sendDue sends the affinities that have changed since they were last sent.
-func (t table) sendDue() error {
-	s, err := t.sent()
-	if err != nil || s.due == 0 {
-		return err
+func (t table) sendDue() {
+	s := t.sent()
+	if s.due == 0 {
+		return
 	}
 	s.due = 0 // the timer has just fired
-	return t.send(s)
+	t.send(s)
 }
 
 // send sends the strongest affinities as of now. The timer must not be set.
-func (t table) send(s sent) error {
-	top, err := t.top(&s)
-	if err != nil {
-		return err
-	}
-	rec := schemas.Affinities{User: t.user(), Time: t.now(), Top: top}
-	if err := rows.Send(t.tx, t.streams.Affinities, string(rec.User), &rec); err != nil {
-		return err
-	}
+func (t table) send(s sent) {
+	rec := schemas.Affinities{User: t.user(), Time: t.now(), Top: t.top(&s)}
+	rows.Send(t.tx, t.streams.Affinities, string(rec.User), &rec)
 	s.at = t.now()
-	return t.putSent(s)
+	t.putSent(s)
 }
 
 // top returns the strongest affinities as of now, from memory if possible.
-func (t table) top(s *sent) ([]schemas.Affinity, error) {
+func (t table) top(s *sent) []schemas.Affinity {
 	if r := t.rankings().of(t.user()); r != nil && !t.outdated(r) {
 		if top, ok := r.top(t.cfg.TopAffinities, t.now(), t.cfg.AffinityHalfLife, t.deleted); ok {
-			return top, nil
+			return top
 		}
 	}
-	r, err := t.rank(s)
-	if err != nil {
-		return nil, err
-	}
-	top, _ := r.top(t.cfg.TopAffinities, t.now(), t.cfg.AffinityHalfLife, t.deleted)
-	return top, nil
+	top, _ := t.rank(s).top(t.cfg.TopAffinities, t.now(), t.cfg.AffinityHalfLife, t.deleted)
+	return top
 }
 
 // purgeEvery is the minimum time between two reads of all affinities of a user to remove those for deleted authors.
@@ -205,9 +166,9 @@ func (t table) outdated(r *ranking) bool {
 }
 
 // rank reads all affinities of the user, removes those for deleted authors, and keeps the strongest in memory.
-func (t table) rank(s *sent) (*ranking, error) {
+func (t table) rank(s *sent) *ranking {
 	r, removed := &ranking{read: t.now(), deleted: t.deleted.Len()}, map[schemas.ID]facet{}
-	err := t.eachFacet(func(id schemas.ID, f facet) {
+	t.eachFacet(func(id schemas.ID, f facet) {
 		if ofDeletedAuthor(id, t.deleted) {
 			removed[id] = f
 		} else {
@@ -215,16 +176,11 @@ func (t table) rank(s *sent) (*ranking, error) {
 		}
 	})
 	for _, id := range slices.Sorted(maps.Keys(removed)) {
-		if err == nil {
-			err = t.dropFacet(id, removed[id])
-		}
-	}
-	if err != nil {
-		return nil, err
+		t.dropFacet(id, removed[id])
 	}
 	s.facets -= len(removed)
 	t.rankings().put(t.user(), r)
-	return r, nil
+	return r
 }
 
 // maxRanked is the number of facets of a user that a ranking holds: twice those that are sent, so it need not be read again
@@ -234,30 +190,30 @@ func (t table) maxRanked() int { return 2 * t.cfg.TopAffinities }
 func (t table) rankings() *rankings { return t.tx.Memory().(*rankings) }
 
 // affinities returns all affinities of the user as of now.
-func (t table) affinities() ([]schemas.Affinity, error) {
+func (t table) affinities() []schemas.Affinity {
 	var all []schemas.Affinity
 	now := t.now()
-	err := t.eachFacet(func(id schemas.ID, f facet) {
+	t.eachFacet(func(id schemas.ID, f facet) {
 		all = append(all, schemas.Affinity{Facet: id, Value: f.at(now, t.cfg.AffinityHalfLife)})
 	})
-	return all, err
+	return all
 }
 
 // eachFacet visits the affinities of the user, ordered by facet.
-func (t table) eachFacet(visit func(schemas.ID, facet)) error {
-	return rows.Each(t.own, []byte{facetRow}, func(id string, f facet) { visit(schemas.ID(id), f) })
+func (t table) eachFacet(visit func(schemas.ID, facet)) {
+	rows.LoadEach(t.own, []byte{facetRow}, func(id string, f facet) { visit(schemas.ID(id), f) })
 }
 
-func (t table) facet(id schemas.ID) (f facet, existed bool, err error) {
-	if f, existed, err = rows.Value[facet](t.own, facetName(id)); !existed {
+func (t table) facet(id schemas.ID) (f facet, existed bool) {
+	if f, existed = rows.Load[facet](t.own, facetName(id)); !existed {
 		f.sentWeight = initialWeight
 	}
-	return f, existed, err
+	return f, existed
 }
 
-func (t table) sent() (sent, error) {
-	s, _, err := rows.Value[sent](t.own, []byte{sentRow})
-	return s, err
+func (t table) sent() sent {
+	s, _ := rows.Load[sent](t.own, []byte{sentRow})
+	return s
 }
 
-func (t table) putSent(s sent) error { return rows.PutValue(t.own, []byte{sentRow}, &s) }
+func (t table) putSent(s sent) { rows.PutValue(t.own, []byte{sentRow}, &s) }

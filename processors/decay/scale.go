@@ -39,7 +39,7 @@ type Getter interface {
 // Rows stores the scale with the sums, for example in the common rows of a partition.
 type Rows interface {
 	Getter
-	Put(row, value []byte) error
+	Put(row, value []byte)
 }
 
 // scaleRow is the name of the row that holds the scale.
@@ -58,7 +58,8 @@ func UpdateScale(rows Rows, now schemas.Micros, halfLife time.Duration) (Scale, 
 	default:
 		s = NewScale(halfLife)
 	}
-	return s, rows.Put([]byte(scaleRow), packed.Encode(&s))
+	rows.Put([]byte(scaleRow), packed.Encode(&s))
+	return s, nil
 }
 
 // LoadScale returns the scale that UpdateScale stored, or the scale of halfLife if none is stored.

@@ -27,10 +27,7 @@ type memoryRows map[string][]byte
 
 func (b memoryRows) Get(row []byte) ([]byte, error) { return b[string(row)], nil }
 
-func (b memoryRows) Put(row, value []byte) error {
-	b[string(row)] = value
-	return nil
-}
+func (b memoryRows) Put(row, value []byte) { b[string(row)] = value }
 
 // After any changes of the half-life, a sum equals its weights decayed through each half-life in turn.
 // Only added weights increase a sum.

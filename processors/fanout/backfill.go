@@ -11,30 +11,28 @@ import (
 // backfill delivers the recents to one follower, including withdrawn ones: the follower may have received an earlier
 // version, over this edge or another. The last delivery carries id, unless it is 0. The recents of a pulled followee
 // are not delivered.
-func (g *group) backfill(tx *rows.Tx, o *ownerState, e edge, id schemas.Micros) error {
+func (g *group) backfill(tx *rows.Tx, o *ownerState, e edge, id schemas.Micros) {
 	if o.pulled {
-		return g.deliverTo(tx, nil, e, id)
+		g.deliverTo(tx, nil, e, id)
+		return
 	}
-	return g.resumeBackfill(tx, o, &schemas.Backfill{User: e.user, Weight: e.weight, BackfillID: id})
+	g.resumeBackfill(tx, o, &schemas.Backfill{User: e.user, Weight: e.weight, BackfillID: id})
 }
 
 // resumeBackfill delivers the next recents to one follower.
-func (g *group) resumeBackfill(tx *rows.Tx, o *ownerState, b *schemas.Backfill) error {
+func (g *group) resumeBackfill(tx *rows.Tx, o *ownerState, b *schemas.Backfill) {
 	if !(b.Weight > 0) {
-		return schemas.Bad(fmt.Sprintf("backfill: weight %v: want a positive number", b.Weight))
+		tx.Fail(schemas.Bad(fmt.Sprintf("backfill: weight %v: want a positive number", b.Weight)))
+		return
 	}
-	pins, more, err := o.recentsAfter(b, g.cfg.MaxRecentPublications)
-	if err != nil {
-		return err
-	}
+	pins, more := o.recentsAfter(b, g.cfg.MaxRecentPublications)
 	e := edge{b.User, b.Weight}
 	if !more {
-		return g.deliverTo(tx, pins, e, b.BackfillID)
+		g.deliverTo(tx, pins, e, b.BackfillID)
+		return
 	}
-	if err := g.deliverTo(tx, pins, e, 0); err != nil {
-		return err
-	}
-	return g.continueLater(tx, schemas.Continuation{Backfill: b})
+	g.deliverTo(tx, pins, e, 0)
+	g.continueLater(tx, schemas.Continuation{Backfill: b})
 }
 
 // backfillBytes bounds the recents that one record delivers to one follower, because the effect of a record is limited; see
@@ -44,14 +42,14 @@ const backfillBytes = 512 << 10
 // recentsAfter returns the next recents of a backfill, among the first limit of each kind, and advances b. The live
 // ones come first, best first. The withdrawn ones follow, for a follower that walks have skipped. more reports whether
 // others remain.
-func (o *ownerState) recentsAfter(b *schemas.Backfill, limit int) (pins []schemas.DeliveredPin, more bool, err error) {
+func (o *ownerState) recentsAfter(b *schemas.Backfill, limit int) (pins []schemas.DeliveredPin, more bool) {
 	size, after := 0, string(recentRow(kindOf(b.Withdrawn), b.BaseScore, b.Pin))
 	resumed, inWithdrawn := b.Pin != "", b.Withdrawn
 	for _, withdrawn := range []bool{false, true} {
 		if inWithdrawn && !withdrawn || !withdrawn && !o.published || withdrawn && !o.withdrawn {
 			continue
 		}
-		err = rows.ForEach(o, rows.Scan{Prefix: []byte{kindOf(withdrawn)}, Limit: limit}, func(row, value []byte) (bool, error) {
+		rows.LoadRows(o.Owner, rows.Scan{Prefix: []byte{kindOf(withdrawn)}, Limit: limit}, func(row, value []byte) (bool, error) {
 			if resumed && inWithdrawn == withdrawn && string(row) <= after {
 				return true, nil // counts toward most, as it did in the previous records
 			}
@@ -63,16 +61,16 @@ func (o *ownerState) recentsAfter(b *schemas.Backfill, limit int) (pins []schema
 			b.Withdrawn, b.BaseScore, b.Pin = r.withdrawn, r.BaseScore, r.Pin
 			return true, err
 		})
-		if err != nil || more {
-			return pins, more, err
+		if more {
+			return pins, more
 		}
 	}
-	return pins, false, nil
+	return pins, false
 }
 
 // deliverTo delivers pins to one follower. With a nonzero id it sends at least one delivery, because the last one
 // carries id.
-func (g *group) deliverTo(tx *rows.Tx, pins []schemas.DeliveredPin, e edge, id schemas.Micros) error {
+func (g *group) deliverTo(tx *rows.Tx, pins []schemas.DeliveredPin, e edge, id schemas.Micros) {
 	d := schemas.Delivery{Source: schemas.Followee(tx.Key()).Source(), Users: []schemas.UserID{e.user}}
 	if e.weight != 1 {
 		d.Weights = []float32{e.weight}
@@ -85,9 +83,6 @@ func (g *group) deliverTo(tx *rows.Tx, pins []schemas.DeliveredPin, e edge, id s
 		if d.Pins = portion; i == len(portions)-1 {
 			d.BackfillID = id
 		}
-		if err := rows.SendTo(tx, g.streams.Deliveries, topics.Partition(string(e.user), g.partitions), tx.Key(), &d); err != nil {
-			return err
-		}
+		rows.SendTo(tx, g.streams.Deliveries, topics.Partition(string(e.user), g.partitions), tx.Key(), &d)
 	}
-	return nil
 }

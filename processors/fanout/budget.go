@@ -52,51 +52,39 @@ func (b *backfillBudget) Pack(p *packed.Packer) {
 }
 
 // backfillAgain delivers a backfill to a follower who followed before: immediately, or by the timer.
-func (g *group) backfillAgain(tx *rows.Tx, o *ownerState, e edge) error {
+func (g *group) backfillAgain(tx *rows.Tx, o *ownerState, e edge) {
 	row := rowOf(rowBudget, e.user)
-	before, _, err := rows.Value[backfillBudget](o, row)
-	if err != nil {
-		return err
-	}
+	before, _ := rows.Load[backfillBudget](o.Owner, row)
 	after, immediate := before.spend(schemas.MicrosOf(tx.Time()), g.cfg.BackfillInterval)
 	if after != before {
-		if err := rows.PutValue(o.Owner, row, &after); err != nil {
-			return err
-		}
+		rows.PutValue(o.Owner, row, &after)
 	}
 	if immediate {
-		return g.backfill(tx, o, e, 0)
+		g.backfill(tx, o, e, 0)
+		return
 	}
 	tx.Effect(effectDeferred, 1)
 	if before.timing {
-		return nil
+		return
 	}
-	return o.SetTimer(after.end(g.cfg.BackfillInterval).Time(), row)
+	o.SetTimer(after.end(g.cfg.BackfillInterval).Time(), row)
 }
 
 // deferredBackfill delivers the backfill of a follower whose timer fired, unless the user no longer follows.
-func (g *group) deferredBackfill(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
-	if err := own.Delete(rowOf(rowBudget, user)); err != nil {
-		return err
+func (g *group) deferredBackfill(tx *rows.Tx, own rows.Owner, user schemas.UserID) {
+	own.Delete(rowOf(rowBudget, user))
+	r := registerOf(own, rowFollow, user)
+	if !r.live {
+		return
 	}
-	r, err := registerOf(own, rowFollow, user)
-	if err != nil || !r.live {
-		return err
-	}
-	return withState(tx, func(o *ownerState) error {
-		e, err := o.edgeOf(user)
-		if err != nil {
-			return err
-		}
-		return g.backfillAgain(tx, o, e)
-	})
+	withState(tx, func(o *ownerState) { g.backfillAgain(tx, o, o.edgeOf(user)) })
 }
 
 // dropBudgetTimer removes the timer of a deferred backfill, if there is one. The timer's name is the name of the row.
-func (g *group) dropBudgetTimer(own rows.Owner, row []byte) error {
-	b, _, err := rows.Value[backfillBudget](own, row)
-	if err != nil || !b.timing {
-		return err
+func (g *group) dropBudgetTimer(own rows.Owner, row []byte) {
+	b, _ := rows.Load[backfillBudget](own, row)
+	if !b.timing {
+		return
 	}
-	return own.DropTimer(b.end(g.cfg.BackfillInterval).Time(), row)
+	own.DropTimer(b.end(g.cfg.BackfillInterval).Time(), row)
 }

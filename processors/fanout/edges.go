@@ -16,78 +16,56 @@ func (e edge) rows() (live, inactive []byte) {
 }
 
 // activateEdge makes an edge live. Its follower counts as active.
-func (o *ownerState) activateEdge(e edge) error {
+func (o *ownerState) activateEdge(e edge) {
 	live, inactive := e.rows()
-	if err := o.deleteInactive(inactive); err != nil {
-		return err
-	}
-	return o.Put(live, edgeValue(e.weight))
+	o.deleteInactive(inactive)
+	o.Put(live, edgeValue(e.weight))
 }
 
 // removeEdge removes an edge.
-func (o *ownerState) removeEdge(e edge) error {
+func (o *ownerState) removeEdge(e edge) {
 	live, inactive := e.rows()
-	if err := o.deleteInactive(inactive); err != nil {
-		return err
-	}
-	return o.Delete(live)
+	o.deleteInactive(inactive)
+	o.Delete(live)
 }
 
 // deleteInactive deletes a row of rowInactive if it exists.
-func (o *ownerState) deleteInactive(row []byte) error {
+func (o *ownerState) deleteInactive(row []byte) {
 	if o.inactive == 0 {
-		return nil
+		return
 	}
-	value, err := o.Get(row)
-	if err != nil || value == nil {
-		return err
+	if o.Load(row) != nil {
+		o.inactive--
+		o.Delete(row)
 	}
-	o.inactive--
-	return o.Delete(row)
 }
 
 // deactivateEdge excludes the edge of an inactive follower from the walks of new pins.
-func (o *ownerState) deactivateEdge(e edge) error {
+func (o *ownerState) deactivateEdge(e edge) {
 	live, inactive := e.rows()
-	value, err := o.Get(inactive)
-	if err != nil || value != nil {
-		return err
+	if o.Load(inactive) == nil {
+		o.Delete(live)
+		o.inactive++
+		o.Put(inactive, edgeValue(e.weight))
 	}
-	if err := o.Delete(live); err != nil {
-		return err
-	}
-	o.inactive++
-	return o.Put(inactive, edgeValue(e.weight))
 }
 
 // reactivateEdge reverses deactivateEdge.
-func (o *ownerState) reactivateEdge(e edge) error {
+func (o *ownerState) reactivateEdge(e edge) {
 	live, inactive := e.rows()
-	value, err := o.Get(inactive)
-	if err != nil || value == nil {
-		return err
+	if value := o.Load(inactive); value != nil {
+		o.inactive--
+		o.Put(live, value)
+		o.Delete(inactive)
 	}
-	o.inactive--
-	if err := o.Put(live, value); err != nil {
-		return err
-	}
-	return o.Delete(inactive)
 }
 
 // setEdgeWeight writes the weight of a live edge, whether its follower is active or not.
-func (o *ownerState) setEdgeWeight(e edge) error {
+func (o *ownerState) setEdgeWeight(e edge) {
 	live, inactive := e.rows()
 	for _, row := range [][]byte{live, inactive} {
-		value, err := o.Get(row)
-		if err != nil {
-			return err
-		}
-		if value == nil {
-			continue
-		}
-		if err := o.Put(row, edgeValue(e.weight)); err != nil {
-			return err
+		if o.Load(row) != nil {
+			o.Put(row, edgeValue(e.weight))
 		}
 	}
-	return nil
 }

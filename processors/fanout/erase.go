@@ -20,9 +20,9 @@ func (g *group) erase(tx *rows.Tx, e *schemas.Erasure) error {
 	g.deleted.Note(e.User, e.Time)
 	switch e.Step {
 	case schemas.EraseFollower:
-		return withState(tx, func(o *ownerState) error { return g.eraseFollower(tx, o, e.User) })
+		withState(tx, func(o *ownerState) { g.eraseFollower(tx, o, e.User) })
 	case schemas.EraseUser, schemas.EraseFollowee:
-		return withState(tx, func(o *ownerState) error { return g.eraseFollowee(tx, o, e) })
+		withState(tx, func(o *ownerState) { g.eraseFollowee(tx, o, e) })
 	}
 	return nil
 }
@@ -53,33 +53,34 @@ func (g *group) isDeleted(f schemas.Followee) bool {
 
 // updateOwn maintains the list of an author's pins. Unlike the recents, the list is complete: it also has pins that the
 // recents and the index have dropped.
-func (o *ownerState) updateOwn(followee string, r *recent, stored *known) error {
+func (o *ownerState) updateOwn(followee string, r *recent, stored *known) {
 	if schemas.ID(followee).Kind() != schemas.KindUser {
-		return nil
+		return
 	}
 	row := rowOf(rowOwn, r.Pin)
 	switch {
 	case r.withdrawn || string(r.Author) != followee:
-		return o.Delete(row)
+		o.Delete(row)
+		return
 	case stored == nil || stored.withdrawn:
-		return o.Put(row, []byte{})
+		o.Put(row, []byte{})
+		return
 	}
-	return nil
 }
 
 // rejectDeleted drops a publication of a deleted user and deletes its pin. The publication may be older than the deletion.
-func (g *group) rejectDeleted(tx *rows.Tx, p *schemas.Publication) error {
+func (g *group) rejectDeleted(tx *rows.Tx, p *schemas.Publication) {
 	tx.Count(dropDeletedUser)
 	if p.Deleted || string(p.Author) != string(p.Followee) {
-		return nil
+		return
 	}
-	return g.deletePin(tx, p.Author, p.Pin)
+	g.deletePin(tx, p.Author, p.Pin)
 }
 
 // deletePin deletes a pin of a deleted user with the same event that the user would send.
-func (g *group) deletePin(tx *rows.Tx, author schemas.UserID, pin schemas.PinID) error {
+func (g *group) deletePin(tx *rows.Tx, author schemas.UserID, pin schemas.PinID) {
 	tx.Effect(effectErased, 1)
-	return rows.Send(tx, g.streams.Pins, string(pin), &schemas.PinEvent{Event: schemas.Event{
+	rows.Send(tx, g.streams.Pins, string(pin), &schemas.PinEvent{Event: schemas.Event{
 		ID: erasedID(pin), Time: schemas.MicrosOf(tx.Time()), Actor: author, Verb: schemas.Delete, Object: schemas.ID(pin),
 	}})
 }
@@ -91,118 +92,93 @@ func erasedID(pin schemas.PinID) string {
 }
 
 // eraseFollower removes a deleted user's follow, block, weight and backfill budget from a followee.
-func (g *group) eraseFollower(tx *rows.Tx, o *ownerState, user schemas.UserID) error {
-	follow, err := registerOf(o.Owner, rowFollow, user)
-	if err != nil {
-		return err
-	}
-	block, err := registerOf(o.Owner, rowBlock, user)
-	if err != nil {
-		return err
-	}
+func (g *group) eraseFollower(tx *rows.Tx, o *ownerState, user schemas.UserID) {
+	follow := registerOf(o.Owner, rowFollow, user)
+	block := registerOf(o.Owner, rowBlock, user)
 	if follow.live {
-		if err := g.removeFollower(tx, o, edge{user: user}); err != nil {
-			return err
-		}
+		g.removeFollower(tx, o, edge{user: user})
 	}
-	if err := g.dropBudgetTimer(o.Owner, rowOf(rowBudget, user)); err != nil {
-		return err
-	}
+	g.dropBudgetTimer(o.Owner, rowOf(rowBudget, user))
 	for _, kind := range []byte{rowFollow, rowBlock, rowWeight, rowBudget} {
-		if err := o.deleteIfPresent(rowOf(kind, user)); err != nil {
-			return err
-		}
+		o.deleteIfPresent(rowOf(kind, user))
 	}
 	if block.id == "" || schemas.ID(tx.Key()).Kind() != schemas.KindUser {
-		return nil
+		return
 	}
-	return g.sendErased(tx, schemas.UserID(tx.Key()), schemas.ID(user), schemas.BlockedEdge, block)
+	g.sendErased(tx, schemas.UserID(tx.Key()), schemas.ID(user), schemas.BlockedEdge, block)
 }
 
 // sendErased notifies one side of an edge that the other side is erased.
-func (g *group) sendErased(tx *rows.Tx, user schemas.UserID, other schemas.ID, kind schemas.EdgeKind, r register) error {
-	return g.sendEdge(tx, schemas.Edge{
+func (g *group) sendErased(tx *rows.Tx, user schemas.UserID, other schemas.ID, kind schemas.EdgeKind, r register) {
+	g.sendEdge(tx, schemas.Edge{
 		User: user, Other: other, Kind: kind, Time: max(r.time, schemas.MicrosOf(tx.Time())), Erased: true,
 	})
 }
 
 // eraseFollowee deletes the next rows of a deleted user, and sends the next step.
-func (g *group) eraseFollowee(tx *rows.Tx, o *ownerState, e *schemas.Erasure) error {
-	more, err := g.eraseSome(tx, o, e.User)
-	if err != nil {
-		return err
-	}
-	if more {
+func (g *group) eraseFollowee(tx *rows.Tx, o *ownerState, e *schemas.Erasure) {
+	if g.eraseSome(tx, o, e.User) {
 		next := schemas.Erasure{User: e.User, Step: schemas.EraseFollowee, Time: e.Time}
-		return rows.Send(tx, g.streams.Erasures, tx.Key(), &next)
+		rows.Send(tx, g.streams.Erasures, tx.Key(), &next)
+		return
 	}
 	o.state = state{}
-	return nil
 }
 
 // eraseSome deletes at most Config.StepFollowers rows and reports whether there are more. It keeps the state, which is
 // deleted last.
-func (g *group) eraseSome(tx *rows.Tx, o *ownerState, user schemas.UserID) (more bool, err error) {
+func (g *group) eraseSome(tx *rows.Tx, o *ownerState, user schemas.UserID) (more bool) {
 	type row struct{ name, value string }
 	var list []row
-	err = o.Scan(rows.Scan{Limit: g.cfg.StepFollowers + 2}, func(name, value []byte) bool {
+	rows.LoadRows(o.Owner, rows.Scan{Limit: g.cfg.StepFollowers + 2}, func(name, value []byte) (bool, error) {
 		if name[0] != rowState {
 			list = append(list, row{string(name), string(value)})
 		}
-		return true
+		return true, nil
 	})
 	if len(list) > g.cfg.StepFollowers {
 		list, more = list[:g.cfg.StepFollowers], true
 	}
 	for _, r := range list {
-		if err == nil {
-			err = g.notifyErased(tx, user, r.name, r.value)
-		}
-		if err == nil {
-			err = o.Delete([]byte(r.name))
-		}
+		g.notifyErased(tx, user, r.name, r.value)
+		o.Delete([]byte(r.name))
 	}
-	return more, err
+	return more
 }
 
 // notifyErased sends the notifications and drops the timers that belong to a row before the row is deleted.
-func (g *group) notifyErased(tx *rows.Tx, user schemas.UserID, name, value string) error {
+func (g *group) notifyErased(tx *rows.Tx, user schemas.UserID, name, value string) {
 	rest := name[1:]
 	switch name[0] {
 	case rowOwn:
-		return g.deletePin(tx, user, schemas.PinID(rest))
+		g.deletePin(tx, user, schemas.PinID(rest))
 	case rowRecent:
 		r, err := parseRecent(name, value)
-		if err != nil || r.Author != user {
-			return err
+		if tx.Fail(err); r.Author == user {
+			g.deletePin(tx, user, r.Pin)
 		}
-		return g.deletePin(tx, user, r.Pin)
 	case rowIndex:
 		k, err := packed.Decode[known]([]byte(value))
-		if err != nil || k.slot == noSlot {
-			return err
+		if tx.Fail(err); k.slot != noSlot {
+			g.deleteSlot(tx, k.slot)
 		}
-		return g.deleteSlot(tx, k.slot)
 	case rowStep:
 		e, err := packed.Decode[expected]([]byte(value))
-		if err != nil {
-			return err
-		}
-		return tx.Own().DropTimer(e.timer.Time(), expectedRow())
+		tx.Fail(err)
+		tx.Own().DropTimer(e.timer.Time(), expectedRow())
 	case rowBudget:
-		return g.dropBudgetTimer(tx.Own(), []byte(name))
+		g.dropBudgetTimer(tx.Own(), []byte(name))
 	case rowFollow:
-		return g.sendErasedRegister(tx, user, rest, schemas.FollowEdge, value)
+		g.sendErasedRegister(tx, user, rest, schemas.FollowEdge, value)
 	case rowBlock:
-		return g.sendErasedRegister(tx, user, rest, schemas.BlockEdge, value)
+		g.sendErasedRegister(tx, user, rest, schemas.BlockEdge, value)
 	}
-	return nil
 }
 
-func (g *group) sendErasedRegister(tx *rows.Tx, user schemas.UserID, actor string, kind schemas.EdgeKind, value string) error {
+func (g *group) sendErasedRegister(tx *rows.Tx, user schemas.UserID, actor string, kind schemas.EdgeKind, value string) {
 	r, err := packed.Decode[register]([]byte(value))
 	if err != nil {
-		return fmt.Errorf("read register of %q: %w", actor, err)
+		tx.Fail(fmt.Errorf("read register of %q: %w", actor, err))
 	}
-	return g.sendErased(tx, schemas.UserID(actor), schemas.ID(user), kind, r)
+	g.sendErased(tx, schemas.UserID(actor), schemas.ID(user), kind, r)
 }

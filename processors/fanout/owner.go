@@ -51,20 +51,18 @@ type ownerState struct {
 }
 
 // withState calls f with the state of the record's owner, and writes the state if f changed it.
-func withState(tx *rows.Tx, f func(o *ownerState) error) error {
+func withState(tx *rows.Tx, f func(o *ownerState)) {
 	o := ownerState{Owner: tx.Own()}
-	stored, _, err := rows.Value[state](o, []byte{rowState})
-	if err != nil {
-		return err
-	}
+	stored, _ := rows.Load[state](o.Owner, []byte{rowState})
 	o.state = stored
-	if err := f(&o); err != nil || o.state == stored {
-		return err
+	f(&o)
+	switch o.state {
+	case stored:
+	case state{}:
+		o.Delete([]byte{rowState})
+	default:
+		rows.PutValue(o.Owner, []byte{rowState}, &o.state)
 	}
-	if o.state == (state{}) {
-		return o.Delete([]byte{rowState})
-	}
-	return rows.PutValue(o.Owner, []byte{rowState}, &o.state)
 }
 
 // Followers returns the number of followers of a followee, including inactive ones.
@@ -78,10 +76,8 @@ func Followers(ctx context.Context, r rows.Reader, followee schemas.Followee) (n
 }
 
 // deleteIfPresent deletes a row. It writes nothing if the row does not exist.
-func (o *ownerState) deleteIfPresent(row []byte) error {
-	value, err := o.Get(row)
-	if err != nil || value == nil {
-		return err
+func (o *ownerState) deleteIfPresent(row []byte) {
+	if o.Load(row) != nil {
+		o.Delete(row)
 	}
-	return o.Delete(row)
 }

@@ -15,59 +15,49 @@ func (g *group) publish(tx *rows.Tx, p *schemas.Publication) error {
 		return err
 	}
 	if g.isDeleted(p.Followee) {
-		return g.rejectDeleted(tx, p)
+		g.rejectDeleted(tx, p)
+		return nil
 	}
-	return withState(tx, func(o *ownerState) error {
-		if err := g.updateMode(tx, o); err != nil {
-			return err
-		}
+	withState(tx, func(o *ownerState) {
+		g.updateMode(tx, o)
 		r := recentOf(p, g.cfg.ScoreHalfLife)
-		stored, err := o.known(p.Pin)
-		if err != nil {
-			return err
-		}
+		stored := o.known(p.Pin)
 		if p.Replayed {
-			return g.replace(tx, o, &r, stored)
+			g.replace(tx, o, &r, stored)
+			return
 		}
 		if stored != nil && r.Version <= stored.version {
 			tx.Count(dropOldVersion)
-			return nil
+			return
 		}
-		if err := o.updateOwn(tx.Key(), &r, stored); err != nil {
-			return err
-		}
+		o.updateOwn(tx.Key(), &r, stored)
 		// No pool has a new pin yet, so inactive followers can wait for the backfill. A change or a withdrawal must reach
 		// every pool that may hold the pin.
 		first := stored == nil && schemas.Micros(p.Version) == p.Created
-		if err := g.keep(tx, o, &r, stored); err != nil {
-			return err
-		}
+		g.keep(tx, o, &r, stored)
 		if o.pulled {
 			tx.Effect(effectPulled, o.followers)
-		} else if err := g.startWalk(tx, o, &schemas.Walk{Pin: r.DeliveredPin, All: !first}); err != nil {
-			return err
+		} else {
+			g.startWalk(tx, o, &schemas.Walk{Pin: r.DeliveredPin, All: !first})
 		}
-		return g.trimIfDue(tx, o, &r)
+		g.trimIfDue(tx, o, &r)
 	})
+	return nil
 }
 
 // replace stores a replayed version with its recomputed score. It delivers nothing: the next backfill has the new place.
-func (g *group) replace(tx *rows.Tx, o *ownerState, r *recent, stored *known) error {
+func (g *group) replace(tx *rows.Tx, o *ownerState, r *recent, stored *known) {
 	if stored != nil && r.Version < stored.version {
 		tx.Count(dropOldVersion)
-		return nil
+		return
 	}
 	if stored != nil && stored.describes(r) {
-		return nil
+		return
 	}
 	tx.Effect(effectReplaced, 1)
-	if err := o.updateOwn(tx.Key(), r, stored); err != nil {
-		return err
-	}
-	if err := g.keep(tx, o, r, stored); err != nil {
-		return err
-	}
-	return g.trimIfDue(tx, o, r)
+	o.updateOwn(tx.Key(), r, stored)
+	g.keep(tx, o, r, stored)
+	g.trimIfDue(tx, o, r)
 }
 
 func checkPublication(key string, p *schemas.Publication) error {
@@ -88,26 +78,22 @@ func checkPublication(key string, p *schemas.Publication) error {
 
 // keep stores a version of a pin among the recents. stored is the pin's index entry. When keep empties its slot, it sets the
 // slot of stored to noSlot.
-func (g *group) keep(tx *rows.Tx, o *ownerState, r *recent, stored *known) error {
+func (g *group) keep(tx *rows.Tx, o *ownerState, r *recent, stored *known) {
 	if o.slotted {
-		return g.putInSlot(tx, o, r, stored)
+		g.putInSlot(tx, o, r, stored)
+		return
 	}
-	if err := g.leaveSlot(tx, o, stored); err != nil {
-		return err
-	}
+	g.leaveSlot(tx, o, stored)
 	if stored != nil && (stored.score != r.BaseScore || stored.withdrawn != r.withdrawn) {
-		if err := o.Delete(stored.row(r.Pin)); err != nil {
-			return err
-		}
+		o.Delete(stored.row(r.Pin))
 	}
-	return o.put(r, noSlot)
+	o.put(r, noSlot)
 }
 
 // trimIfDue trims the recents of a followee that uses no slots, about once in Config.MaxRecentPublications publications.
-func (g *group) trimIfDue(tx *rows.Tx, o *ownerState, r *recent) error {
+func (g *group) trimIfDue(tx *rows.Tx, o *ownerState, r *recent) {
 	if o.slotted || !ranked.TrimDue(ranked.Hash(tx.Key()), ranked.Hash(r.Pin)+uint64(r.Version), g.cfg.MaxRecentPublications) {
-		return nil
+		return
 	}
-	_, err := g.trimRecents(tx, o)
-	return err
+	g.trimRecents(tx, o)
 }

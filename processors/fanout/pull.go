@@ -29,25 +29,23 @@ import (
 
 // updateMode switches a followee to the mode for its number of followers. A pulled followee stays pulled until it is 10 %
 // below the threshold, so a single follower who toggles does not switch it repeatedly.
-func (g *group) updateMode(tx *rows.Tx, o *ownerState) error {
+func (g *group) updateMode(tx *rows.Tx, o *ownerState) {
 	pull := o.followers > g.cfg.PullThreshold || o.pulled && o.followers > g.cfg.PullThreshold-g.cfg.PullThreshold/10
 	switch {
-	case pull == o.pulled, o.filling, o.freeing():
-		return nil // a switch in progress finishes first
+	case pull == o.pulled, o.filling, o.freeing(): // a switch in progress finishes first
 	case !pull:
 		o.pulled, o.pushing, o.pushed = false, true, ""
 		tx.Effect(effectToPush, 1)
-		if o.walking {
-			return nil
+		if !o.walking {
+			g.nextWalk(tx, o)
 		}
-		return g.nextWalk(tx, o)
 	case o.pushing:
 		o.pulled, o.pushing = true, false
-		return nil
+	default:
+		o.slotted, o.filling = true, true
+		tx.Effect(effectToPull, 1)
+		g.fillSlots(tx, o, "")
 	}
-	o.slotted, o.filling = true, true
-	tx.Effect(effectToPull, 1)
-	return g.fillSlots(tx, o, "")
 }
 
 // freeing reports whether slots are being emptied after a switch to push.
@@ -62,67 +60,52 @@ const (
 
 // fillSlots puts the recents of the pins after one into slots, for a switch to pull. If all slots are in use, the remaining
 // recents are the lowest ones.
-func (g *group) fillSlots(tx *rows.Tx, o *ownerState, after schemas.PinID) error {
+func (g *group) fillSlots(tx *rows.Tx, o *ownerState, after schemas.PinID) {
 	if after == "" { // recents over the cap are trimmed first, in separate steps
-		more, err := g.trimRecents(tx, o)
-		if err != nil {
-			return err
-		}
-		if more {
-			return g.continueLater(tx, schemas.Continuation{Slots: &schemas.SlotStep{}})
+		if g.trimRecents(tx, o) {
+			g.continueLater(tx, schemas.Continuation{Slots: &schemas.SlotStep{}})
+			return
 		}
 	}
-	list, err := o.index(after, fillPins)
-	if err != nil {
-		return err
-	}
+	list := o.index(after, fillPins)
 	size := 0
 	for i := range list {
 		if size > fillBytes {
-			return g.continueLater(tx, schemas.Continuation{Slots: &schemas.SlotStep{After: list[i-1].pin}})
+			g.continueLater(tx, schemas.Continuation{Slots: &schemas.SlotStep{After: list[i-1].pin}})
+			return
 		}
-		n, err := g.fillSlot(tx, o, list[i].pin)
-		if err != nil {
-			return err
-		}
-		size += n
+		size += g.fillSlot(tx, o, list[i].pin)
 	}
 	if len(list) == fillPins {
-		return g.continueLater(tx, schemas.Continuation{Slots: &schemas.SlotStep{After: list[fillPins-1].pin}})
+		g.continueLater(tx, schemas.Continuation{Slots: &schemas.SlotStep{After: list[fillPins-1].pin}})
+		return
 	}
 	o.filling, o.pulled = false, true
-	return g.updateMode(tx, o)
+	g.updateMode(tx, o)
 }
 
 // fillSlot puts a recent into a slot and returns its size. It does nothing if the recent is in a slot, or was evicted.
-func (g *group) fillSlot(tx *rows.Tx, o *ownerState, pin schemas.PinID) (size int, err error) {
-	k, err := o.known(pin)
-	if err != nil || k == nil || k.slot != noSlot {
-		return 0, err
+func (g *group) fillSlot(tx *rows.Tx, o *ownerState, pin schemas.PinID) (size int) {
+	k := o.known(pin)
+	if k == nil || k.slot != noSlot {
+		return 0
 	}
-	r, err := o.recentAt(pin, k)
-	if err != nil {
-		return 0, err
-	}
-	return r.MaxEncodedBytes(), g.putInSlot(tx, o, r, k)
+	r := o.recentAt(pin, k)
+	g.putInSlot(tx, o, r, k)
+	return r.MaxEncodedBytes()
 }
 
 // nextPush returns the walk of the next recent of a switch to push. After the last one it frees the slots and returns nil.
-func (g *group) nextPush(tx *rows.Tx, o *ownerState) (*schemas.Walk, error) {
-	list, err := o.index(o.pushed, 1)
-	if err != nil {
-		return nil, err
-	}
+func (g *group) nextPush(tx *rows.Tx, o *ownerState) *schemas.Walk {
+	list := o.index(o.pushed, 1)
 	if len(list) == 0 {
 		o.pushing, o.pushed, o.slotted = false, "", false
-		return nil, g.continueLater(tx, schemas.Continuation{Slots: &schemas.SlotStep{Free: true}})
+		g.continueLater(tx, schemas.Continuation{Slots: &schemas.SlotStep{Free: true}})
+		return nil
 	}
 	o.pushed = list[0].pin
-	r, err := o.recentAt(o.pushed, &list[0].known)
-	if err != nil {
-		return nil, err
-	}
-	return &schemas.Walk{Pin: r.DeliveredPin, All: true}, nil
+	r := o.recentAt(o.pushed, &list[0].known)
+	return &schemas.Walk{Pin: r.DeliveredPin, All: true}
 }
 
 // count returns the number of recents in slots, live or withdrawn.
@@ -138,23 +121,19 @@ func (o *ownerState) count(withdrawn bool) *int {
 const maxEvicted = 100
 
 // putInSlot stores a version of a pin among the recents of a followee that uses slots. stored is its index entry, or nil.
-func (g *group) putInSlot(tx *rows.Tx, o *ownerState, r *recent, stored *known) error {
+func (g *group) putInSlot(tx *rows.Tx, o *ownerState, r *recent, stored *known) {
 	slot := noSlot
 	if stored != nil {
-		if err := o.drop(stored, r.Pin); err != nil {
-			return err
-		}
+		o.drop(stored, r.Pin)
 		if slot = stored.slot; slot != noSlot {
 			*o.count(stored.withdrawn)--
 		}
 	}
 	for n := 0; *o.count(r.withdrawn) >= g.cfg.MaxRecentPublications && n < maxEvicted; n++ {
-		lowest, err := o.evictLowest(r)
-		if err != nil {
-			return err
-		}
+		lowest := o.evictLowest(r)
 		if lowest == nil { // all recents in slots are better
-			return g.freeSlot(tx, o, slot)
+			g.freeSlot(tx, o, slot)
+			return
 		}
 		if lowest.slot == noSlot {
 			continue
@@ -162,83 +141,75 @@ func (g *group) putInSlot(tx *rows.Tx, o *ownerState, r *recent, stored *known) 
 		*o.count(r.withdrawn)--
 		if slot == noSlot {
 			slot = lowest.slot
-		} else if err := g.freeSlot(tx, o, lowest.slot); err != nil {
-			return err
+		} else {
+			g.freeSlot(tx, o, lowest.slot)
 		}
 	}
 	if slot == noSlot {
-		var err error
-		if slot, err = o.takeFreeSlot(); err != nil {
-			return err
-		}
+		slot = o.takeFreeSlot()
 	}
 	*o.count(r.withdrawn)++
-	return g.writeSlot(tx, o, r, slot)
+	g.writeSlot(tx, o, r, slot)
 }
 
 // evictLowest drops the lowest recent of r's kind if r is better, and returns its index entry. It returns nil if r is not
 // better.
-func (o *ownerState) evictLowest(r *recent) (*known, error) {
-	row, err := o.first(rows.Scan{Prefix: []byte{kindOf(r.withdrawn)}, Reverse: true})
-	if err != nil || row == nil || bytes.Compare(r.row(), row) >= 0 {
-		return nil, err
+func (o *ownerState) evictLowest(r *recent) *known {
+	row := o.first(rows.Scan{Prefix: []byte{kindOf(r.withdrawn)}, Reverse: true})
+	if row == nil || bytes.Compare(r.row(), row) >= 0 {
+		return nil
 	}
 	pin := schemas.PinID(row[1+ranked.ScoreBytes:])
-	k, err := o.known(pin)
-	if err != nil || k == nil {
-		return nil, err
+	k := o.known(pin)
+	if k == nil {
+		return nil
 	}
-	return k, o.drop(k, pin)
+	o.drop(k, pin)
+	return k
 }
 
 // takeFreeSlot returns a free slot.
-func (o *ownerState) takeFreeSlot() (slot int, err error) {
-	row, err := o.first(rows.Scan{Prefix: []byte{rowFree}})
-	if err != nil {
-		return noSlot, err
-	}
+func (o *ownerState) takeFreeSlot() (slot int) {
+	row := o.first(rows.Scan{Prefix: []byte{rowFree}})
 	if len(row) == 5 {
-		return int(binary.BigEndian.Uint32(row[1:])), o.Delete(row)
+		o.Delete(row)
+		return int(binary.BigEndian.Uint32(row[1:]))
 	}
 	o.slots++
-	return o.slots - 1, nil
+	return o.slots - 1
 }
 
 // writeSlot writes a recent into a slot and publishes it to recents-pulled.
-func (g *group) writeSlot(tx *rows.Tx, o *ownerState, r *recent, slot int) error {
-	if err := o.put(r, slot); err != nil {
-		return err
-	}
+func (g *group) writeSlot(tx *rows.Tx, o *ownerState, r *recent, slot int) {
+	o.put(r, slot)
 	p := schemas.PulledPin{Followee: schemas.Followee(tx.Key()), Slot: int32(slot), Withdrawn: r.withdrawn, DeliveredPin: r.DeliveredPin}
-	return rows.SendTo(tx, g.streams.RecentsPulled, tx.Partition(), schemas.PulledKey(p.Followee, p.Slot), &p)
+	rows.SendTo(tx, g.streams.RecentsPulled, tx.Partition(), schemas.PulledKey(p.Followee, p.Slot), &p)
 }
 
 // freeSlot empties a slot and keeps it for reuse.
-func (g *group) freeSlot(tx *rows.Tx, o *ownerState, slot int) error {
+func (g *group) freeSlot(tx *rows.Tx, o *ownerState, slot int) {
 	if slot == noSlot {
-		return nil
+		return
 	}
-	if err := o.Put(freeRow(slot), []byte{}); err != nil {
-		return err
-	}
-	return g.deleteSlot(tx, slot)
+	o.Put(freeRow(slot), []byte{})
+	g.deleteSlot(tx, slot)
 }
 
 // deleteSlot removes a slot from recents-pulled.
-func (g *group) deleteSlot(tx *rows.Tx, slot int) error {
+func (g *group) deleteSlot(tx *rows.Tx, slot int) {
 	key := schemas.PulledKey(schemas.Followee(tx.Key()), int32(slot))
-	return tx.EmitTo(topics.RecentsPulled, tx.Partition(), key, nil)
+	tx.EmitTo(topics.RecentsPulled, tx.Partition(), key, nil)
 }
 
 // leaveSlot empties the slot of a recent, if it has one.
-func (g *group) leaveSlot(tx *rows.Tx, o *ownerState, k *known) error {
+func (g *group) leaveSlot(tx *rows.Tx, o *ownerState, k *known) {
 	if k == nil || k.slot == noSlot {
-		return nil
+		return
 	}
 	slot := k.slot
 	k.slot = noSlot
 	*o.count(k.withdrawn)--
-	return g.freeSlot(tx, o, slot)
+	g.freeSlot(tx, o, slot)
 }
 
 // freePins bounds a step that empties slots. Each pin takes three rows and records.
@@ -246,30 +217,23 @@ const freePins = 250
 
 // freeSlots empties the slots of the pins after one. Publications that arrive meanwhile take no slot. The slots stay in the
 // list of free slots and are reused at the next switch to pull.
-func (g *group) freeSlots(tx *rows.Tx, o *ownerState, after schemas.PinID) error {
+func (g *group) freeSlots(tx *rows.Tx, o *ownerState, after schemas.PinID) {
 	if !o.freeing() {
-		return nil // publications have emptied the last slots
+		return // publications have emptied the last slots
 	}
-	list, err := o.index(after, freePins)
-	if err != nil {
-		return err
-	}
+	list := o.index(after, freePins)
 	for i := range list {
 		if list[i].slot == noSlot {
 			continue
 		}
-		if err := g.leaveSlot(tx, o, &list[i].known); err != nil {
-			return err
-		}
-		if err := rows.PutValue(o.Owner, rowOf(rowIndex, list[i].pin), &list[i].known); err != nil {
-			return err
-		}
+		g.leaveSlot(tx, o, &list[i].known)
+		rows.PutValue(o.Owner, rowOf(rowIndex, list[i].pin), &list[i].known)
 	}
 	if len(list) < freePins {
 		o.slotsLive, o.slotsWithdrawn = 0, 0
-		return nil
+		return
 	}
-	return g.continueLater(tx, schemas.Continuation{Slots: &schemas.SlotStep{Free: true, After: list[freePins-1].pin}})
+	g.continueLater(tx, schemas.Continuation{Slots: &schemas.SlotStep{Free: true, After: list[freePins-1].pin}})
 }
 
 // indexed is an entry of the index and its pin.
@@ -279,12 +243,12 @@ type indexed struct {
 }
 
 // index returns at most limit entries of the index, by pin, after a pin. An empty pin starts at the first.
-func (o *ownerState) index(after schemas.PinID, limit int) (list []indexed, err error) {
+func (o *ownerState) index(after schemas.PinID, limit int) (list []indexed) {
 	scan := rows.Scan{Prefix: []byte{rowIndex}, Limit: limit}
 	if after != "" {
 		scan.From = append(rowOf(rowIndex, after), 0)
 	}
-	err = rows.ForEach(o, scan, func(row, value []byte) (bool, error) {
+	rows.LoadRows(o.Owner, scan, func(row, value []byte) (bool, error) {
 		k, err := packed.Decode[known](value)
 		if err != nil {
 			return false, rows.Unreadable(row, err)
@@ -292,19 +256,16 @@ func (o *ownerState) index(after schemas.PinID, limit int) (list []indexed, err 
 		list = append(list, indexed{schemas.PinID(row[1:]), k})
 		return true, nil
 	})
-	return list, err
+	return list
 }
 
 // recentAt returns the recent of an index entry.
-func (o *ownerState) recentAt(pin schemas.PinID, k *known) (*recent, error) {
+func (o *ownerState) recentAt(pin schemas.PinID, k *known) *recent {
 	row := k.row(pin)
-	value, err := o.Get(row)
-	if err != nil {
-		return nil, err
+	value := o.Load(row)
+	r, bad := parseRecent(string(row), string(value))
+	if bad != nil {
+		o.Fail(fmt.Errorf("read recent of %s: %w", pin, rows.Unreadable(row, bad)))
 	}
-	r, err := parseRecent(string(row), string(value))
-	if err != nil {
-		return nil, fmt.Errorf("read recent of %s: %w", pin, rows.Unreadable(row, err))
-	}
-	return &r, nil
+	return &r
 }

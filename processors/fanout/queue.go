@@ -31,33 +31,24 @@ func queueRow(followee schemas.Followee, p *schemas.DeliveredPin) []byte {
 }
 
 // enqueue adds a walk to the queue, or merges it into the entry of its pin.
-func (g *group) enqueue(tx *rows.Tx, o *ownerState, w *schemas.Walk) error {
+func (g *group) enqueue(tx *rows.Tx, o *ownerState, w *schemas.Walk) {
 	followee := schemas.Followee(tx.Key())
 	row := queueRow(followee, &w.Pin)
-	queued, err := rows.Record(o.Owner, row, g.streams.FanoutLoop)
-	if err != nil {
-		return err
-	}
+	queued := rows.Record(o.Owner, row, g.streams.FanoutLoop)
 	if queued != nil {
 		w = mergeWalks(queued.Walk, w)
 	}
 	c := schemas.Continuation{Followee: followee, Walk: w}
-	if err := rows.PutRecord(o.Owner, row, g.streams.FanoutLoop, &c); err != nil {
-		return err
-	}
+	rows.PutRecord(o.Owner, row, g.streams.FanoutLoop, &c)
 	if !ranked.TrimDue(ranked.Hash(tx.Key()), ranked.Hash(w.Pin.Pin)+uint64(w.Pin.Version), g.cfg.MaxRecentPublications) {
-		return nil
+		return
 	}
 	for _, class := range []byte{queueWithdrawals, queuePublications} {
-		_, err := o.trim(tx, []byte{rowQueue, class}, g.cfg.MaxRecentPublications, func(row string) error {
+		o.trim(tx, []byte{rowQueue, class}, g.cfg.MaxRecentPublications, func(row string) {
 			tx.Count(dropQueueCap)
-			return o.Delete([]byte(row))
+			o.Delete([]byte(row))
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // mergeWalks returns the walk that replaces two walks of the same pin. It has the newer version, and includes inactive
@@ -72,34 +63,30 @@ func mergeWalks(a, b *schemas.Walk) *schemas.Walk {
 }
 
 // nextWalk starts the first walk of the queue. If the queue is empty, it continues the switch to push.
-func (g *group) nextWalk(tx *rows.Tx, o *ownerState) error {
-	w, err := g.dequeue(tx, o)
-	if err == nil && w == nil && o.pushing {
-		w, err = g.nextPush(tx, o)
-	}
-	if err != nil {
-		return err
+func (g *group) nextWalk(tx *rows.Tx, o *ownerState) {
+	w := g.dequeue(tx, o)
+	if w == nil && o.pushing {
+		w = g.nextPush(tx, o)
 	}
 	if o.walking = w != nil; !o.walking {
-		return nil
+		return
 	}
 	o.steps++
 	w.Number = int64(o.steps)
-	return g.continueLater(tx, schemas.Continuation{Walk: w})
+	g.continueLater(tx, schemas.Continuation{Walk: w})
 }
 
 // dequeue removes the first walk of the queue. It returns nil if the queue is empty.
-func (g *group) dequeue(tx *rows.Tx, o *ownerState) (*schemas.Walk, error) {
-	row, err := o.first(rows.Scan{Prefix: []byte{rowQueue}})
-	if err != nil || row == nil {
-		return nil, err
+func (g *group) dequeue(tx *rows.Tx, o *ownerState) *schemas.Walk {
+	row := o.first(rows.Scan{Prefix: []byte{rowQueue}})
+	if row == nil {
+		return nil
 	}
-	c, err := rows.Record(o.Owner, row, g.streams.FanoutLoop)
-	if err != nil {
-		return nil, err
-	}
+	c := rows.Record(o.Owner, row, g.streams.FanoutLoop)
 	if c == nil || c.Walk == nil {
-		return nil, fmt.Errorf("read queue of %q: row %q: want a walk", tx.Key(), row)
+		tx.Fail(fmt.Errorf("read queue of %q: row %q: want a walk", tx.Key(), row))
+		return nil
 	}
-	return c.Walk, o.Delete(row)
+	o.Delete(row)
+	return c.Walk
 }

@@ -96,98 +96,82 @@ func (k known) describes(r *recent) bool {
 func (k known) row(pin schemas.PinID) []byte { return recentRow(kindOf(k.withdrawn), k.score, pin) }
 
 // known returns the index entry of a pin, or nil if there is none.
-func (o *ownerState) known(pin schemas.PinID) (*known, error) {
+func (o *ownerState) known(pin schemas.PinID) *known {
 	if !o.published && !o.withdrawn {
-		return nil, nil
+		return nil
 	}
-	k, found, err := rows.Value[known](o, rowOf(rowIndex, pin))
+	k, found := rows.Load[known](o.Owner, rowOf(rowIndex, pin))
 	if !found {
-		return nil, err
+		return nil
 	}
-	return &k, err
+	return &k
 }
 
 // put writes a recent and its index entry.
-func (o *ownerState) put(r *recent, slot int) error {
+func (o *ownerState) put(r *recent, slot int) {
 	if r.withdrawn {
 		o.withdrawn = true
 	} else {
 		o.published = true
 	}
 	k := known{version: r.Version, score: r.BaseScore, withdrawn: r.withdrawn, slot: slot}
-	if err := rows.PutValue(o.Owner, rowOf(rowIndex, r.Pin), &k); err != nil {
-		return err
-	}
-	return o.Put(r.row(), appendRecent(nil, r))
+	rows.PutValue(o.Owner, rowOf(rowIndex, r.Pin), &k)
+	o.Put(r.row(), appendRecent(nil, r))
 }
 
 // drop deletes a recent and its index entry.
-func (o *ownerState) drop(k *known, pin schemas.PinID) error {
-	if err := o.Delete(k.row(pin)); err != nil {
-		return err
-	}
-	return o.Delete(rowOf(rowIndex, pin))
+func (o *ownerState) drop(k *known, pin schemas.PinID) {
+	o.Delete(k.row(pin))
+	o.Delete(rowOf(rowIndex, pin))
 }
 
 // trimRecents drops the recents over the cap until the record is full. more reports whether others remain. Live and
 // withdrawn recents have separate caps of the same size.
-func (g *group) trimRecents(tx *rows.Tx, o *ownerState) (more bool, err error) {
+func (g *group) trimRecents(tx *rows.Tx, o *ownerState) (more bool) {
 	for _, kind := range []byte{rowRecent, rowWithdrawn} {
-		more, err := o.trim(tx, []byte{kind}, g.cfg.MaxRecentPublications, func(row string) error { return g.dropRecent(tx, o, row) })
-		if err != nil || more {
-			return more, err
+		if o.trim(tx, []byte{kind}, g.cfg.MaxRecentPublications, func(row string) { g.dropRecent(tx, o, row) }) {
+			return true
 		}
 	}
-	return false, nil
+	return false
 }
 
 // dropRecent drops a recent by its row. It looks up the slot only if any slots are in use.
-func (g *group) dropRecent(tx *rows.Tx, o *ownerState, row string) error {
+func (g *group) dropRecent(tx *rows.Tx, o *ownerState, row string) {
 	pin := schemas.PinID(row[1+ranked.ScoreBytes:])
 	k := &known{score: ranked.Score[schemas.BaseScore](row[1:]), withdrawn: row[0] == rowWithdrawn, slot: noSlot}
 	if o.slotsLive+o.slotsWithdrawn > 0 {
-		entry, err := o.known(pin)
-		if err != nil {
-			return err
-		}
-		if err := g.leaveSlot(tx, o, entry); err != nil {
-			return err
-		}
+		g.leaveSlot(tx, o, o.known(pin))
 	}
-	return o.drop(k, pin)
+	o.drop(k, pin)
 }
 
 // trim calls drop with the names of the rows with a prefix, except the first limit rows, until the record is full. more
 // reports whether others remain.
-func (o *ownerState) trim(tx *rows.Tx, prefix []byte, limit int, drop func(row string) error) (more bool, err error) {
+func (o *ownerState) trim(tx *rows.Tx, prefix []byte, limit int, drop func(row string)) (more bool) {
 	var surplus []string
 	n := 0
-	err = o.Scan(rows.Scan{Prefix: prefix}, func(row, _ []byte) bool {
+	rows.LoadRows(o.Owner, rows.Scan{Prefix: prefix}, func(row, _ []byte) (bool, error) {
 		if n++; n > limit {
 			surplus = append(surplus, string(row))
 		}
-		return true
+		return true, nil
 	})
-	if err != nil {
-		return false, err
-	}
 	for _, row := range surplus {
 		if !tx.HasRoom() {
-			return true, nil
+			return true
 		}
-		if err := drop(row); err != nil {
-			return false, err
-		}
+		drop(row)
 	}
-	return false, nil
+	return false
 }
 
 // first returns the name of the first row of a scan, or nil if there is none.
-func (o *ownerState) first(scan rows.Scan) (row []byte, err error) {
+func (o *ownerState) first(scan rows.Scan) (row []byte) {
 	scan.Limit = 1
-	err = o.Scan(scan, func(name, _ []byte) bool {
+	rows.LoadRows(o.Owner, scan, func(name, _ []byte) (bool, error) {
 		row = append(row, name...)
-		return false
+		return false, nil
 	})
-	return row, err
+	return row
 }

@@ -49,7 +49,7 @@ func (r *register) Pack(p *packed.Packer) {
 }
 
 // registerOf returns a user's register of a kind.
-func registerOf(own rows.Owner, kind byte, user schemas.UserID) (register, error) {
-	r, _, err := rows.Value[register](own, rowOf(kind, user))
-	return r, err
+func registerOf(own rows.Owner, kind byte, user schemas.UserID) register {
+	r, _ := rows.Load[register](own, rowOf(kind, user))
+	return r
 }

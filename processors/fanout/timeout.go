@@ -42,31 +42,26 @@ func (e *expected) isLate(w *schemas.Walk, steps uint64) bool {
 func expectedRow() []byte { return []byte{rowStep} }
 
 // expectStep stores a copy of the next step and sets the timer if none is set. Without Config.StepTimeout it does nothing.
-func (g *group) expectStep(tx *rows.Tx, o *ownerState, w *schemas.Walk) error {
+func (g *group) expectStep(tx *rows.Tx, o *ownerState, w *schemas.Walk) {
 	if g.cfg.StepTimeout == 0 {
-		return nil
+		return
 	}
-	e, found, err := rows.Value[expected](o, expectedRow())
-	if err != nil {
-		return err
-	}
-	e.step, err = g.streams.FanoutLoop.Encode(&schemas.Continuation{Followee: schemas.Followee(tx.Key()), Walk: w})
-	if err != nil {
-		return fmt.Errorf("encode expected step: %w", err)
-	}
+	e, found := rows.Load[expected](o.Owner, expectedRow())
+	step, bad := g.streams.FanoutLoop.Encode(&schemas.Continuation{Followee: schemas.Followee(tx.Key()), Walk: w})
+	tx.Fail(bad)
+	e.step = step
 	if !found {
-		return g.setTimeout(tx, o, e)
+		g.setTimeout(tx, o, e)
+		return
 	}
-	return rows.PutValue(o.Owner, expectedRow(), &e)
+	rows.PutValue(o.Owner, expectedRow(), &e)
 }
 
 // setTimeout sets the timer of the expected step.
-func (g *group) setTimeout(tx *rows.Tx, o *ownerState, e expected) error {
+func (g *group) setTimeout(tx *rows.Tx, o *ownerState, e expected) {
 	e.timer, e.number = schemas.MicrosOf(tx.Time().Add(g.cfg.StepTimeout)), o.steps
-	if err := rows.PutValue(o.Owner, expectedRow(), &e); err != nil {
-		return err
-	}
-	return o.SetTimer(e.timer.Time(), expectedRow())
+	rows.PutValue(o.Owner, expectedRow(), &e)
+	o.SetTimer(e.timer.Time(), expectedRow())
 }
 
 // timer processes a timer of an owner.
@@ -76,37 +71,39 @@ func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, _ time.Time) err
 	}
 	switch {
 	case len(name) == 1 && name[0] == rowStep:
-		return withState(tx, func(o *ownerState) error { return g.stepTimeout(tx, o) })
+		withState(tx, func(o *ownerState) { g.stepTimeout(tx, o) })
+		return nil
 	case len(name) > 1 && name[0] == rowBudget:
-		return g.deferredBackfill(tx, own, schemas.UserID(name[1:]))
+		g.deferredBackfill(tx, own, schemas.UserID(name[1:]))
+		return nil
 	}
 	return schemas.Bad(fmt.Sprintf("timer %q: want a timer of this group", name))
 }
 
 // stepTimeout continues a walk whose step has not returned, and sets the timer again while walks run.
-func (g *group) stepTimeout(tx *rows.Tx, o *ownerState) error {
-	e, found, err := rows.Value[expected](o, expectedRow())
-	if err != nil || !found {
-		return err
+func (g *group) stepTimeout(tx *rows.Tx, o *ownerState) {
+	e, found := rows.Load[expected](o.Owner, expectedRow())
+	if !found {
+		return
 	}
 	if !o.walking {
-		return o.Delete(expectedRow())
+		o.Delete(expectedRow())
+		return
 	}
-	c, err := g.streams.FanoutLoop.Decode(e.step)
-	if err != nil {
-		return fmt.Errorf("read expected step of %q: %w", tx.Key(), rows.Unreadable(expectedRow(), err))
+	c, bad := g.streams.FanoutLoop.Decode(e.step)
+	if bad != nil {
+		tx.Fail(fmt.Errorf("read expected step of %q: %w", tx.Key(), rows.Unreadable(expectedRow(), bad)))
+		return
 	}
 	if c.Walk == nil || !e.isLate(c.Walk, o.steps) {
-		return g.setTimeout(tx, o, e)
+		g.setTimeout(tx, o, e)
+		return
 	}
 	tx.Effect(effectTimedOut, 1)
 	o.steps++
 	c.Walk.Number = int64(o.steps)
-	if e.step, err = g.streams.FanoutLoop.Encode(c); err != nil {
-		return fmt.Errorf("encode expected step: %w", err)
-	}
-	if err := tx.Emit(topics.FanoutLoop, tx.Key(), e.step); err != nil {
-		return err
-	}
-	return g.setTimeout(tx, o, e)
+	e.step, bad = g.streams.FanoutLoop.Encode(c)
+	tx.Fail(bad)
+	tx.Emit(topics.FanoutLoop, tx.Key(), e.step)
+	g.setTimeout(tx, o, e)
 }

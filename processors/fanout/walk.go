@@ -6,7 +6,6 @@ import (
 
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/topics"
 )
 
 // resume processes a record of fanout-loop.
@@ -19,27 +18,30 @@ func (g *group) resume(tx *rows.Tx, c *schemas.Continuation) error {
 		if c.Backfill == nil {
 			return nil
 		}
-		return g.deliverTo(tx, nil, edge{c.Backfill.User, 1}, c.Backfill.BackfillID) // the pools wait for the answer
+		g.deliverTo(tx, nil, edge{c.Backfill.User, 1}, c.Backfill.BackfillID)
+		return nil // the pools wait for the answer
 	}
-	return withState(tx, func(o *ownerState) error {
+	withState(tx, func(o *ownerState) {
 		switch {
 		case c.Walk != nil:
-			return g.resumeWalk(tx, o, c.Walk)
+			g.resumeWalk(tx, o, c.Walk)
 		case c.Backfill != nil:
-			return g.resumeBackfill(tx, o, c.Backfill)
+			g.resumeBackfill(tx, o, c.Backfill)
 		case c.Slots != nil && c.Slots.Free:
-			return g.freeSlots(tx, o, c.Slots.After)
+			g.freeSlots(tx, o, c.Slots.After)
 		case c.Slots != nil:
-			return g.fillSlots(tx, o, c.Slots.After)
+			g.fillSlots(tx, o, c.Slots.After)
+		default:
+			tx.Fail(schemas.Bad("continuation: want a walk, a backfill or slots"))
 		}
-		return schemas.Bad("continuation: want a walk, a backfill or slots")
 	})
+	return nil
 }
 
 // continueLater sends a continuation to the owner itself.
-func (g *group) continueLater(tx *rows.Tx, c schemas.Continuation) error {
+func (g *group) continueLater(tx *rows.Tx, c schemas.Continuation) {
 	c.Followee = schemas.Followee(tx.Key())
-	return rows.Send(tx, g.streams.FanoutLoop, tx.Key(), &c)
+	rows.Send(tx, g.streams.FanoutLoop, tx.Key(), &c)
 }
 
 func checkWalk(w *schemas.Walk) error {
@@ -54,50 +56,48 @@ func checkWalk(w *schemas.Walk) error {
 
 // startWalk runs the first step of a walk, or queues the walk while another one runs. The walks of one followee run one
 // after the other, so an account with many publications delays only itself.
-func (g *group) startWalk(tx *rows.Tx, o *ownerState, w *schemas.Walk) error {
+func (g *group) startWalk(tx *rows.Tx, o *ownerState, w *schemas.Walk) {
 	if o.walking {
-		return g.enqueue(tx, o, w)
+		g.enqueue(tx, o, w)
+		return
 	}
-	return g.step(tx, o, w)
+	g.step(tx, o, w)
 }
 
 // resumeWalk runs the next step of the running walk.
-func (g *group) resumeWalk(tx *rows.Tx, o *ownerState, w *schemas.Walk) error {
+func (g *group) resumeWalk(tx *rows.Tx, o *ownerState, w *schemas.Walk) {
 	if err := checkWalk(w); err != nil {
-		return err
+		tx.Fail(err)
+		return
 	}
 	if uint64(w.Number) != o.steps {
 		tx.Count(dropOldStep)
-		return nil
+		return
 	}
 	o.steps++
-	return g.step(tx, o, w)
+	g.step(tx, o, w)
 }
 
 // step delivers a pin to the next followers.
-func (g *group) step(tx *rows.Tx, o *ownerState, w *schemas.Walk) error {
+func (g *group) step(tx *rows.Tx, o *ownerState, w *schemas.Walk) {
 	r := g.recipients.Get().(*recipients)
 	defer g.recipients.Put(r)
 	r.reset(g.stepEdges(&w.Pin))
-	inactive, err := o.gather(r, w)
-	if err != nil {
-		return err
-	}
+	inactive := o.gather(r, w)
 	next := o.nextStep(r, w, inactive)
-	if err := g.deliver(tx, r, w, next); err != nil {
-		return err
-	}
+	g.deliver(tx, r, w, next)
 	if next != nil {
 		o.walking = true
-		return g.expectStep(tx, o, next)
+		g.expectStep(tx, o, next)
+		return
 	}
 	if !w.All {
 		tx.Effect(effectInactive, o.inactive)
 	}
 	if !o.walking {
-		return nil // no walk is queued
+		return // no walk is queued
 	}
-	return g.nextWalk(tx, o)
+	g.nextWalk(tx, o)
 }
 
 // stepEdges returns the number of followers of a step. It is lower for a pin with long ids, because the rows of a delivery must
@@ -108,31 +108,31 @@ func (g *group) stepEdges(pin *schemas.DeliveredPin) int {
 }
 
 // gather collects the next followers, and reports whether the last one is inactive.
-func (o *ownerState) gather(r *recipients, w *schemas.Walk) (inactive bool, err error) {
+func (o *ownerState) gather(r *recipients, w *schemas.Walk) (inactive bool) {
 	if o.followers == 0 { // most boards have none, and an empty scan is as expensive as any other
-		return w.Inactive, nil
+		return w.Inactive
 	}
 	if !w.Inactive {
-		err = o.gatherFrom(r, rowLive, w.After)
+		o.gatherFrom(r, rowLive, w.After)
 	}
-	if err != nil || r.more || !w.All || o.inactive == 0 {
-		return w.Inactive, err
+	if r.more || !w.All || o.inactive == 0 {
+		return w.Inactive
 	}
 	after, before := schemas.UserID(""), r.n
 	if w.Inactive {
 		after = w.After
 	}
-	err = o.gatherFrom(r, rowInactive, after)
-	return w.Inactive || r.n > before, err
+	o.gatherFrom(r, rowInactive, after)
+	return w.Inactive || r.n > before
 }
 
 // gatherFrom collects the followers of edges of a kind after a follower. With an empty follower it starts at the first.
-func (o *ownerState) gatherFrom(r *recipients, kind byte, after schemas.UserID) error {
+func (o *ownerState) gatherFrom(r *recipients, kind byte, after schemas.UserID) {
 	scan := rows.Scan{Prefix: []byte{kind}}
 	if after != "" {
 		scan.From = append(rowOf(kind, after), 0) // the first name after it
 	}
-	return rows.ForEach(o, scan, func(row, value []byte) (bool, error) {
+	rows.LoadRows(o.Owner, scan, func(row, value []byte) (bool, error) {
 		weight, err := parseEdge(value)
 		if err != nil {
 			return false, rows.Unreadable(row, err)
@@ -156,7 +156,7 @@ func (o *ownerState) nextStep(r *recipients, w *schemas.Walk, inactive bool) *sc
 // deliver delivers a pin to the followers of a step. One of the deliveries carries the next step, which the pools send
 // after they have applied that delivery. Each step uses the delivery of another partition, so a partition without
 // progress delays few steps.
-func (g *group) deliver(tx *rows.Tx, r *recipients, w *schemas.Walk, next *schemas.Walk) error {
+func (g *group) deliver(tx *rows.Tx, r *recipients, w *schemas.Walk, next *schemas.Walk) {
 	followee := schemas.Followee(tx.Key())
 	d := schemas.Delivery{Source: followee.Source(), Pins: []schemas.DeliveredPin{w.Pin}}
 	carrier := -1
@@ -170,14 +170,9 @@ func (g *group) deliver(tx *rows.Tx, r *recipients, w *schemas.Walk, next *schem
 		d.Continuation = nil
 		if partition == carrier {
 			value, err := g.streams.FanoutLoop.Encode(&schemas.Continuation{Followee: followee, Walk: next})
-			if err != nil {
-				return fmt.Errorf("encode %s: %w", topics.FanoutLoop, err)
-			}
+			tx.Fail(err)
 			d.Continuation = value
 		}
-		if err := rows.SendTo(tx, g.streams.Deliveries, int32(partition), tx.Key(), &d); err != nil {
-			return err
-		}
+		rows.SendTo(tx, g.streams.Deliveries, int32(partition), tx.Key(), &d)
 	}
-	return nil
 }

@@ -33,21 +33,21 @@ func (w *weight) Pack(p *packed.Packer) {
 	packed.Int(p, &w.time)
 }
 
-func (o *ownerState) weightOf(user schemas.UserID) (weight, error) {
+func (o *ownerState) weightOf(user schemas.UserID) weight {
 	if !o.weighted {
-		return defaultWeight, nil
+		return defaultWeight
 	}
-	w, found, err := rows.Value[weight](o, rowOf(rowWeight, user))
+	w, found := rows.Load[weight](o.Owner, rowOf(rowWeight, user))
 	if !found {
-		return defaultWeight, err
+		return defaultWeight
 	}
-	return w, err
+	return w
 }
 
 // edgeOf returns a follower's edge with its current weight.
-func (o *ownerState) edgeOf(user schemas.UserID) (edge, error) {
-	w, err := o.weightOf(user)
-	return edge{user, w.value}, err
+func (o *ownerState) edgeOf(user schemas.UserID) edge {
+	w := o.weightOf(user)
+	return edge{user, w.value}
 }
 
 // setWeight stores a user's weight, also before the first follow and after an unfollow.
@@ -59,35 +59,29 @@ func (g *group) setWeight(tx *rows.Tx, e *schemas.EdgeWeight) error {
 		tx.Count(dropDeletedUser)
 		return nil
 	}
-	return withState(tx, func(o *ownerState) error {
+	withState(tx, func(o *ownerState) {
 		if g.deleted.Has(e.User) { // an affinity may have ended before the erasure could find it
 			tx.Count(dropDeletedUser)
-			return o.deleteIfPresent(rowOf(rowWeight, e.User))
+			o.deleteIfPresent(rowOf(rowWeight, e.User))
+			return
 		}
-		return g.applyWeight(tx, o, e)
+		g.applyWeight(tx, o, e)
 	})
+	return nil
 }
 
-func (g *group) applyWeight(tx *rows.Tx, o *ownerState, e *schemas.EdgeWeight) error {
-	before, err := o.weightOf(e.User)
-	if err != nil {
-		return err
-	}
+func (g *group) applyWeight(tx *rows.Tx, o *ownerState, e *schemas.EdgeWeight) {
+	before := o.weightOf(e.User)
 	after, changed := before.apply(weight{value: e.Weight, time: e.Time})
 	if !changed {
-		return nil
+		return
 	}
-	r, err := registerOf(o.Owner, rowFollow, e.User)
-	if err != nil {
-		return err
+	r := registerOf(o.Owner, rowFollow, e.User)
+	o.putWeight(e.User, after, r)
+	if after.value != before.value && r.live {
+		g.sendFollow(tx, e.User, r, after.value)
+		o.setEdgeWeight(edge{e.User, after.value})
 	}
-	if err := o.putWeight(e.User, after, r); err != nil || after.value == before.value || !r.live {
-		return err
-	}
-	if err := g.sendFollow(tx, e.User, r, after.value); err != nil {
-		return err
-	}
-	return o.setEdgeWeight(edge{e.User, after.value})
 }
 
 // putWeight writes a follower's weight. A weight of 1 equals a missing row. For a user who never followed, putWeight
@@ -95,13 +89,14 @@ func (g *group) applyWeight(tx *rows.Tx, o *ownerState, e *schemas.EdgeWeight) e
 //
 // For a user with a register, the row stays with its time. An older weight that arrives late, for example from a dead letter,
 // is then dropped. For a user without a register, a late weight is stored. It has no effect until the user's next weight.
-func (o *ownerState) putWeight(user schemas.UserID, w weight, r register) error {
+func (o *ownerState) putWeight(user schemas.UserID, w weight, r register) {
 	row := rowOf(rowWeight, user)
 	if w.value == 1 && r.id == "" {
-		return o.deleteIfPresent(row)
+		o.deleteIfPresent(row)
+		return
 	}
 	o.weighted = true
-	return rows.PutValue(o.Owner, row, &w)
+	rows.PutValue(o.Owner, row, &w)
 }
 
 func checkWeight(key string, e *schemas.EdgeWeight) error {

@@ -41,7 +41,8 @@ func relay(w *proctest.Wire, but ...schemas.PinID) rows.Group {
 			if len(d.Continuation) == 0 || len(d.Pins) > 0 && slices.Contains(but, d.Pins[0].Pin) {
 				return nil
 			}
-			return tx.Emit(topics.FanoutLoop, tx.Key(), d.Continuation)
+			tx.Emit(topics.FanoutLoop, tx.Key(), d.Continuation)
+			return nil
 		})},
 		Outputs: []string{topics.FanoutLoop},
 	}

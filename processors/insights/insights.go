@@ -29,7 +29,6 @@
 package insights
 
 import (
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -98,19 +97,20 @@ func (g *group) action(tx *rows.Tx, a *schemas.EnrichedAction) error {
 		return nil
 	}
 	d := dayOf(a.Timestamp)
-	return cmp.Or(addDay(tx.Common(), a.Actor, d), g.addToSequence(tx, a, d), addHour(tx.Common(), a, d))
+	addDay(tx.Common(), a.Actor, d)
+	g.addToSequence(tx, a, d)
+	addHour(tx.Common(), a, d)
+	return nil
 }
 
 func userName(user schemas.UserID) []byte { return append([]byte{rowUser}, user...) }
 
 // addDay adds a day to a user's activity.
-func addDay(common rows.Owner, user schemas.UserID, d day) error {
-	a, _, err := rows.Value[activity](common, userName(user))
-	if err != nil || a.active(d) {
-		return err
+func addDay(common rows.Owner, user schemas.UserID, d day) {
+	if a, _ := rows.Load[activity](common, userName(user)); !a.active(d) {
+		a.add(d)
+		rows.PutValue(common, userName(user), &a)
 	}
-	a.add(d)
-	return rows.PutValue(common, userName(user), &a)
 }
 
 // maxSequence is the maximum size of a user's day in bytes, some six thousand actions. Each added action rewrites the
@@ -131,25 +131,20 @@ func sequenceOf(name []byte) (user []byte, d day) {
 }
 
 // addToSequence adds an action to its user's day, unless the day is full.
-func (g *group) addToSequence(tx *rows.Tx, a *schemas.EnrichedAction, d day) error {
+func (g *group) addToSequence(tx *rows.Tx, a *schemas.EnrichedAction, d day) {
 	name, common := sequenceName(a.Actor, d), tx.Common()
-	row, err := common.Get(name)
-	if err != nil {
-		return err
-	}
+	row := common.Load(name)
 	if row == nil {
 		row = []byte{format}
-		if err := g.schedule(common, a.Actor, d); err != nil {
-			return err
-		}
+		g.schedule(common, a.Actor, d)
 	}
 	grown := binary.AppendVarint(slices.Clip(row), int64(a.Timestamp-d.start()))
 	grown = packed.AppendText(grown, a.Verb)
 	if len(grown) > maxSequence {
 		tx.Count("full_day")
-		return nil
+		return
 	}
-	return common.Put(name, grown)
+	common.Put(name, grown)
 }
 
 // expiry returns when a user's day expires: at the time of the day that belongs to the user, so that not all expire at
@@ -159,61 +154,54 @@ func (g *group) expiry(user schemas.UserID, d day) time.Time {
 }
 
 // schedule sets the timer of a user's oldest day before d is added. A user has one timer.
-func (g *group) schedule(common rows.Owner, user schemas.UserID, d day) error {
-	oldest, found, err := oldestDay(common, user)
-	if err != nil || found && oldest <= d {
-		return err
+func (g *group) schedule(common rows.Owner, user schemas.UserID, d day) {
+	oldest, found := oldestDay(common, user)
+	if found && oldest <= d {
+		return
 	}
 	if found {
-		err = common.DropTimer(g.expiry(user, oldest), sequences(user))
+		common.DropTimer(g.expiry(user, oldest), sequences(user))
 	}
-	return cmp.Or(err, common.SetTimer(g.expiry(user, d), sequences(user)))
+	common.SetTimer(g.expiry(user, d), sequences(user))
 }
 
 // oldestDay returns the first day of a user's sequences, and false if there are none.
-func oldestDay(common rows.Owner, user schemas.UserID) (d day, found bool, err error) {
-	names, err := rows.Names(common, sequences(user), 1)
-	if err != nil || len(names) == 0 {
-		return 0, false, err
+func oldestDay(common rows.Owner, user schemas.UserID) (d day, found bool) {
+	names := rows.LoadNames(common, sequences(user), 1)
+	if len(names) == 0 {
+		return 0, false
 	}
 	_, d = sequenceOf(names[0])
-	return d, true, nil
+	return d, true
 }
 
 // expire deletes the expired days of a user, and sets the timer of the next one.
 func (g *group) expire(tx *rows.Tx, common rows.Owner, name []byte, _ time.Time) error {
 	user := schemas.UserID(name[1 : len(name)-1])
 	for {
-		d, found, err := oldestDay(common, user)
+		d, found := oldestDay(common, user)
 		switch at := g.expiry(user, d); {
-		case err != nil || !found:
-			return err
+		case !found:
+			return nil
 		case at.After(tx.Time()):
-			return common.SetTimer(at, name)
+			common.SetTimer(at, name)
+			return nil
 		}
-		if err := common.Delete(sequenceName(user, d)); err != nil {
-			return err
-		}
+		common.Delete(sequenceName(user, d))
 	}
 }
 
 // addHour counts an action for the interests of its pin.
-func addHour(common rows.Owner, a *schemas.EnrichedAction, d day) error {
+func addHour(common rows.Owner, a *schemas.EnrichedAction, d day) {
 	hour := int((a.Timestamp - d.start()) / 3600e6)
 	interests := slices.Clone(a.ObjectAttributes.Interests)
 	slices.Sort(interests)
 	for _, interest := range slices.Compact(interests) {
 		name := append([]byte{rowHours}, interest...)
-		h, _, err := rows.Value[hours](common, name)
-		if err != nil {
-			return err
-		}
+		h, _ := rows.Load[hours](common, name)
 		h[d.weekday()][hour]++
-		if err := rows.PutValue(common, name, &h); err != nil {
-			return err
-		}
+		rows.PutValue(common, name, &h)
 	}
-	return nil
 }
 
 // deletion deletes the rows of a deleted user. It first notes the deletion, because this process may not have read it.
@@ -223,14 +211,12 @@ func (g *group) deletion(tx *rows.Tx, d *schemas.DeletedUser) error {
 	}
 	g.deleted.Note(d.User, d.Time)
 	common := tx.Common()
-	oldest, found, err := oldestDay(common, d.User)
-	if err == nil && found {
-		err = common.DropTimer(g.expiry(d.User, oldest), sequences(d.User))
+	if oldest, found := oldestDay(common, d.User); found {
+		common.DropTimer(g.expiry(d.User, oldest), sequences(d.User))
 	}
-	names, listed := rows.Names(common, sequences(d.User), 0)
-	err = cmp.Or(err, listed, common.Delete(userName(d.User)))
-	for _, name := range names {
-		err = cmp.Or(err, common.Delete(name))
+	common.Delete(userName(d.User))
+	for _, name := range rows.LoadNames(common, sequences(d.User), 0) {
+		common.Delete(name)
 	}
-	return err
+	return nil
 }

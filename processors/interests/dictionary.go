@@ -1,7 +1,6 @@
 package interests
 
 import (
-	"cmp"
 	"encoding/binary"
 	"math"
 	"strings"
@@ -52,104 +51,91 @@ func rankName(pins int64, name string) []byte {
 func authorPrefix(name string) []byte { return append(append([]byte{rowAuthor}, name...), 0) }
 
 // apply counts a pin that has a term, or subtracts one that no longer has it.
-func (d dictionary) apply(m schemas.TermMark) error {
-	t, known, err := rows.Value[term](d.own, termName(m.Term))
+func (d dictionary) apply(m schemas.TermMark) {
+	t, known := rows.Load[term](d.own, termName(m.Term))
 	switch {
-	case err != nil:
-		return err
 	case m.Removed && (!known || t.Pins <= t.MaxError):
-		return nil // the pin was counted before the term was evicted
+		return // the pin was counted before the term was evicted
 	case m.Removed:
-		return d.subtract(m, t)
+		d.subtract(m, t)
+		return
 	case !known:
-		if t, err = d.admit(); err != nil {
-			return err
-		}
+		t = d.admit()
 	default:
-		if err := d.own.Delete(rankName(t.Pins, m.Term)); err != nil {
-			return err
-		}
+		d.own.Delete(rankName(t.Pins, m.Term))
 	}
 	t.Pins++
 	t.Recent = t.Recent.Plus(decay.SumOf(1, m.Time, d.scale))
-	if err := d.author(m, &t, 1); err != nil {
-		return err
-	}
-	return d.put(m.Term, t)
+	d.author(m, &t, 1)
+	d.put(m.Term, t)
 }
 
 // subtract subtracts a pin.
-func (d dictionary) subtract(m schemas.TermMark, t term) error {
-	if err := d.own.Delete(rankName(t.Pins, m.Term)); err != nil {
-		return err
-	}
+func (d dictionary) subtract(m schemas.TermMark, t term) {
+	d.own.Delete(rankName(t.Pins, m.Term))
 	t.Pins--
-	if err := d.author(m, &t, -1); err != nil {
-		return err
-	}
+	d.author(m, &t, -1)
 	if t.Pins > 0 {
-		return d.put(m.Term, t)
+		d.put(m.Term, t)
+		return
 	}
-	return cmp.Or(d.drop(m.Term), d.number(-1))
+	d.drop(m.Term)
+	d.number(-1)
 }
 
-func (d dictionary) put(name string, t term) error {
-	return cmp.Or(rows.PutValue(d.own, termName(name), &t), d.own.Put(rankName(t.Pins, name), nil))
+func (d dictionary) put(name string, t term) {
+	rows.PutValue(d.own, termName(name), &t)
+	d.own.Put(rankName(t.Pins, name), nil)
 }
 
 // admit reserves a row for a new term, and returns its initial counts.
-func (d dictionary) admit() (term, error) {
-	n, _, err := rows.Value[number](d.own, []byte{rowTerms})
-	if err != nil || n < number(d.cfg.MaxTerms) {
-		return term{Recent: decay.None()}, cmp.Or(err, d.number(1))
+func (d dictionary) admit() term {
+	n, _ := rows.Load[number](d.own, []byte{rowTerms})
+	if n < number(d.cfg.MaxTerms) {
+		d.number(1)
+		return term{Recent: decay.None()}
 	}
-	fewest, err := rows.Names(d.own, []byte{rowRank}, 1)
-	if err != nil || len(fewest) == 0 {
-		return term{Recent: decay.None()}, err
+	fewest := rows.LoadNames(d.own, []byte{rowRank}, 1)
+	if len(fewest) == 0 {
+		return term{Recent: decay.None()}
 	}
 	const head = 1 + 8
 	pins := int64(binary.BigEndian.Uint64(fewest[0][1:head]))
 	d.tx.Effect("evicted_terms", 1)
-	err = cmp.Or(d.own.Delete(fewest[0]), d.drop(string(fewest[0][head:])))
-	return term{Pins: pins, MaxError: pins, Recent: decay.None()}, err
+	d.own.Delete(fewest[0])
+	d.drop(string(fewest[0][head:]))
+	return term{Pins: pins, MaxError: pins, Recent: decay.None()}
 }
 
 // drop deletes a term whose rank is already deleted.
-func (d dictionary) drop(name string) error {
-	authors, err := rows.Names(d.own, authorPrefix(name), d.cfg.MaxAuthors)
-	if err != nil {
-		return err
+func (d dictionary) drop(name string) {
+	for _, a := range rows.LoadNames(d.own, authorPrefix(name), d.cfg.MaxAuthors) {
+		d.own.Delete(a)
 	}
-	for _, a := range authors {
-		if err := d.own.Delete(a); err != nil {
-			return err
-		}
-	}
-	return d.own.Delete(termName(name))
+	d.own.Delete(termName(name))
 }
 
 // number adds to the number of terms.
-func (d dictionary) number(n number) error {
-	was, _, err := rows.Value[number](d.own, []byte{rowTerms})
+func (d dictionary) number(n number) {
+	was, _ := rows.Load[number](d.own, []byte{rowTerms})
 	is := was + n
-	return cmp.Or(err, rows.PutValue(d.own, []byte{rowTerms}, &is))
+	rows.PutValue(d.own, []byte{rowTerms}, &is)
 }
 
 // author adds n to the pins of the author, for at most MaxAuthors authors.
-func (d dictionary) author(m schemas.TermMark, t *term, n number) error {
+func (d dictionary) author(m schemas.TermMark, t *term, n number) {
 	name := append(authorPrefix(m.Term), m.Author...)
-	pins, known, err := rows.Value[number](d.own, name)
+	pins, known := rows.Load[number](d.own, name)
 	switch {
-	case err != nil:
-		return err
 	case !known && (n < 0 || t.People >= int64(d.cfg.MaxAuthors)):
-		return nil
+		return
 	case !known:
 		t.People++
 	case pins+n <= 0:
 		t.People--
-		return d.own.Delete(name)
+		d.own.Delete(name)
+		return
 	}
 	pins += n
-	return rows.PutValue(d.own, name, &pins)
+	rows.PutValue(d.own, name, &pins)
 }

@@ -168,9 +168,9 @@ func (g *group) card(tx *rows.Tx, c *schemas.Card) error {
 		return schemas.Bad(fmt.Sprintf("card: key %.64q: want the pin %.64q", tx.Key(), c.Pin))
 	}
 	t := pinRows{tx.Own()}
-	was, err := t.terms()
-	if err != nil || c.Version <= was.Version {
-		return err
+	was := t.terms()
+	if c.Version <= was.Version {
+		return nil
 	}
 	is := pinTerms{Version: c.Version, Author: c.Author, Created: c.Created, Interests: c.Interests, Deleted: c.Deleted}
 	if !c.Deleted {
@@ -179,12 +179,12 @@ func (g *group) card(tx *rows.Tx, c *schemas.Card) error {
 	out := g.outbox(tx)
 	out.addTerms(was, is)
 	if c.Deleted {
-		if err := t.withdraw(out, c.Pin); err != nil {
-			return err
-		}
+		t.withdraw(out, c.Pin)
 		is.Terms, is.Interests = nil, nil
 	}
-	return cmp.Or(rows.PutValue(tx.Own(), []byte{rowPin}, &is), out.send())
+	rows.PutValue(tx.Own(), []byte{rowPin}, &is)
+	out.send()
+	return nil
 }
 
 // action processes an action of a user on a pin.
@@ -197,20 +197,19 @@ func (g *group) action(tx *rows.Tx, r *schemas.RelatedRequest) error {
 		return nil
 	}
 	t := pinRows{tx.Own()}
-	terms, err := t.terms()
-	if err != nil || terms.Deleted {
-		return err
+	terms := t.terms()
+	if terms.Deleted {
+		return nil
 	}
-	source, err := g.shown(tx, r.User).source(schemas.PinID(r.Pin.ID), r.Time)
-	if err != nil {
-		return err
-	}
+	source := g.shown(tx, r.User).source(schemas.PinID(r.Pin.ID), r.Time)
 	out, pin := g.outbox(tx), schemas.PinID(r.Pin.ID)
 	for _, interest := range g.interests(r.Pin.Interests, terms.Terms) {
 		out.addLike(schemas.LikeMark{User: r.User, Interest: interest, Pin: pin, Verb: r.Verb, Weight: r.Weight, Time: r.Time})
 		out.addEvent(schemas.EngagementMark{Interest: interest, Source: source, What: cmp.Or(string(r.Verb), "other"), Time: r.Time})
 	}
-	return cmp.Or(g.recordLiker(tx, t, r.User), out.send())
+	out.send()
+	g.recordLiker(tx, t, r.User)
+	return nil
 }
 
 // impressions processes the impressions of a visit.
@@ -218,20 +217,16 @@ func (g *group) impressions(tx *rows.Tx, i *schemas.Impressions) error {
 	out := g.outbox(tx)
 	var counted []schemas.ShownPin
 	for _, p := range i.Pins {
-		counts, err := g.impression(tx, out, i, p)
-		if err := cmp.Or(err, out.sendIfFull()); err != nil {
-			return err
-		}
-		if counts {
+		if g.impression(tx, out, i, p) {
 			counted = append(counted, p)
 		}
+		out.sendIfFull()
 	}
 	if len(counted) > 0 {
-		if err := g.shown(tx, i.User).add(i, counted, tx.Time()); err != nil {
-			return err
-		}
+		g.shown(tx, i.User).add(i, counted, tx.Time())
 	}
-	return out.send()
+	out.send()
+	return nil
 }
 
 func (g *group) shown(tx *rows.Tx, user schemas.UserID) shownRows {
@@ -239,22 +234,22 @@ func (g *group) shown(tx *rows.Tx, user schemas.UserID) shownRows {
 }
 
 // impression adds the marks of one impression of a pin to out. It reports whether the impression counts.
-func (g *group) impression(tx *rows.Tx, out *outbox, i *schemas.Impressions, p schemas.ShownPin) (bool, error) {
-	terms, err := pinRows{tx.Of(string(p.Pin))}.terms()
+func (g *group) impression(tx *rows.Tx, out *outbox, i *schemas.Impressions, p schemas.ShownPin) bool {
+	terms := pinRows{tx.Of(string(p.Pin))}.terms()
 	switch {
-	case err != nil || terms.Deleted:
-		return false, err
+	case terms.Deleted:
+		return false
 	case terms.Version == 0:
 		tx.Count("unknown_pin")
-		return false, nil
+		return false
 	case g.deleted.Has(i.User):
 		tx.Count("deleted_user")
-		return false, nil
+		return false
 	}
 	for _, interest := range g.interests(terms.Interests, terms.Terms) {
 		out.addEvent(schemas.EngagementMark{Interest: interest, Source: p.Source, What: schemas.ImpressionCount, Time: i.Time})
 	}
-	return true, nil
+	return true
 }
 
 // interests returns the interests of a pin: its own, then those of its accepted terms.
@@ -279,45 +274,46 @@ func (g *group) interests(own []schemas.InterestID, terms []string) []schemas.In
 }
 
 // recordLiker stores a user who acted on a pin, and sets the timer of a new one.
-func (g *group) recordLiker(tx *rows.Tx, t pinRows, user schemas.UserID) error {
+func (g *group) recordLiker(tx *rows.Tx, t pinRows, user schemas.UserID) {
 	name := likerName(user)
-	l, known, err := rows.Value[liker](t.own, name)
-	if err != nil {
-		return err
-	}
+	l, known := rows.Load[liker](t.own, name)
 	l.LastAt = schemas.MicrosOf(tx.Time())
 	if known {
-		return rows.PutValue(t.own, name, &l)
+		rows.PutValue(t.own, name, &l)
+		return
 	}
-	n, err := t.likers()
-	if err != nil {
-		return err
-	}
+	n := t.likers()
 	if n >= g.cfg.MaxLikers {
 		tx.Count("liker_limit")
-		return nil
+		return
 	}
 	at := tx.Time().Add(g.cfg.AttributionWindow)
 	l.ExpiresAt = schemas.MicrosOf(at)
-	return cmp.Or(t.own.SetTimer(at, name), t.putLikers(n+1), rows.PutValue(t.own, name, &l))
+	t.own.SetTimer(at, name)
+	t.putLikers(n + 1)
+	rows.PutValue(t.own, name, &l)
 }
 
 // timer deletes the impressions of an hour, or a liker who did not act again in the meantime.
 func (g *group) timer(_ *rows.Tx, owner rows.Owner, name []byte, now time.Time) error {
 	if name[0] == rowShown {
-		return owner.Delete(name)
+		owner.Delete(name)
+		return nil
 	}
 	t := pinRows{owner}
-	l, known, err := rows.Value[liker](owner, name)
-	if err != nil || !known {
-		return err
+	l, known := rows.Load[liker](owner, name)
+	if !known {
+		return nil
 	}
 	at := l.LastAt.Time().Add(g.cfg.AttributionWindow)
 	if !at.After(now) {
-		return t.deleteLiker(name)
+		t.deleteLiker(name)
+		return nil
 	}
 	l.ExpiresAt = schemas.MicrosOf(at)
-	return cmp.Or(owner.SetTimer(at, name), rows.PutValue(owner, name, &l))
+	owner.SetTimer(at, name)
+	rows.PutValue(owner, name, &l)
+	return nil
 }
 
 // deletion deletes the rows of a deleted user, and requests the deletion of the user's impressions in all partitions. It first
@@ -329,7 +325,9 @@ func (g *group) deletion(tx *rows.Tx, d *schemas.DeletedUser) error {
 	g.deleted.Note(d.User, d.Time)
 	out := g.outbox(tx)
 	out.addDeleted(*d)
-	return cmp.Or(out.send(), userRows{tx.Own(), g.cfg}.clear())
+	out.send()
+	userRows{tx.Own(), g.cfg}.clear()
+	return nil
 }
 
 // marks processes the marks for owners of this partition.
@@ -344,28 +342,20 @@ func (g *group) marks(tx *rows.Tx, m *schemas.InterestMarks) error {
 	d := dictionary{tx: tx, own: tx.Of(g.owners[tx.Partition()]), cfg: g.cfg, scale: scale}
 	for _, u := range m.Deleted {
 		g.deleted.Note(u.User, u.Time)
-		if err := g.shown(tx, u.User).clear(); err != nil {
-			return err
-		}
+		g.shown(tx, u.User).clear()
 	}
 	for _, t := range m.Terms {
-		if err := d.apply(t); err != nil {
-			return err
-		}
+		d.apply(t)
 	}
 	for _, l := range m.Likes {
 		if g.deleted.Has(l.User) {
 			tx.Count("deleted_user")
 			continue
 		}
-		if err := (userRows{tx.Of(string(l.User)), g.cfg}).like(tx, l, scale); err != nil {
-			return err
-		}
+		userRows{tx.Of(string(l.User)), g.cfg}.like(tx, l, scale)
 	}
 	for _, e := range m.Events {
-		if err := count(tx.Of(string(e.Interest)), e, int(g.cfg.EngagementRetention/(24*time.Hour))); err != nil {
-			return err
-		}
+		count(tx.Of(string(e.Interest)), e, int(g.cfg.EngagementRetention/(24*time.Hour)))
 	}
 	return nil
 }

@@ -57,24 +57,21 @@ func (t shownRows) name(at schemas.Micros) []byte {
 }
 
 // add stores the impressions of a visit that arrived at now.
-func (t shownRows) add(i *schemas.Impressions, pins []schemas.ShownPin, now time.Time) error {
+func (t shownRows) add(i *schemas.Impressions, pins []schemas.ShownPin, now time.Time) {
 	name := t.name(i.Time)
-	hour, known, err := rows.Value[shown](t.common, name)
-	if err != nil {
-		return err
-	}
+	hour, known := rows.Load[shown](t.common, name)
 	hour.add(i, pins)
-	if err := rows.PutValue(t.common, name, &hour); err != nil || known {
-		return err
+	rows.PutValue(t.common, name, &hour)
+	if !known {
+		t.common.SetTimer(now.Add(t.window+time.Hour), name)
 	}
-	return t.common.SetTimer(now.Add(t.window+time.Hour), name)
 }
 
 // source returns the source of the user's last impression of a pin in the window before at, or schemas.DirectSource.
-func (t shownRows) source(pin schemas.PinID, at schemas.Micros) (schemas.Source, error) {
+func (t shownRows) source(pin schemas.PinID, at schemas.Micros) schemas.Source {
 	source, hours := schemas.DirectSource, int(t.window/time.Hour)+2 // the window may begin and end within an hour
 	scan := rows.Scan{Prefix: t.prefix(), From: t.name(at), Limit: hours}
-	err := rows.ForEach(t.common, scan, func(name, value []byte) (bool, error) {
+	rows.LoadRows(t.common, scan, func(name, value []byte) (bool, error) {
 		hour, err := packed.Decode[shown](value)
 		if err != nil {
 			return false, rows.Unreadable(name, err)
@@ -88,14 +85,12 @@ func (t shownRows) source(pin schemas.PinID, at schemas.Micros) (schemas.Source,
 		}
 		return false, nil
 	})
-	return source, err
+	return source
 }
 
 // clear deletes the user's impressions. Their timers find no rows.
-func (t shownRows) clear() error {
-	names, err := rows.Names(t.common, t.prefix(), 0)
-	for _, name := range names {
-		err = cmp.Or(err, t.common.Delete(name))
+func (t shownRows) clear() {
+	for _, name := range rows.LoadNames(t.common, t.prefix(), 0) {
+		t.common.Delete(name)
 	}
-	return err
 }

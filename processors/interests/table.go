@@ -1,7 +1,6 @@
 package interests
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -43,51 +42,46 @@ type liker struct {
 // pinRows accesses the rows of a pin.
 type pinRows struct{ own rows.Owner }
 
-func (t pinRows) terms() (pinTerms, error) {
-	s, _, err := rows.Value[pinTerms](t.own, []byte{rowPin})
-	return s, err
+func (t pinRows) terms() pinTerms {
+	s, _ := rows.Load[pinTerms](t.own, []byte{rowPin})
+	return s
 }
 
 func likerName(user schemas.UserID) []byte { return append([]byte{rowLiker}, user...) }
 
 // likers returns the number of likers.
-func (t pinRows) likers() (int, error) {
-	n, _, err := rows.Value[number](t.own, []byte{rowLikers})
-	return int(n), err
+func (t pinRows) likers() int {
+	n, _ := rows.Load[number](t.own, []byte{rowLikers})
+	return int(n)
 }
 
-func (t pinRows) putLikers(n int) error {
+func (t pinRows) putLikers(n int) {
 	if n == 0 {
-		return t.own.Delete([]byte{rowLikers})
+		t.own.Delete([]byte{rowLikers})
+		return
 	}
 	row := number(n)
-	return rows.PutValue(t.own, []byte{rowLikers}, &row)
+	rows.PutValue(t.own, []byte{rowLikers}, &row)
 }
 
 // deleteLiker deletes a liker.
-func (t pinRows) deleteLiker(name []byte) error {
-	n, err := t.likers()
-	if err != nil {
-		return err
-	}
-	return cmp.Or(t.putLikers(max(0, n-1)), t.own.Delete(name))
+func (t pinRows) deleteLiker(name []byte) {
+	t.putLikers(max(0, t.likers()-1))
+	t.own.Delete(name)
 }
 
 // withdraw removes a deleted pin from the evidence of its likers, and deletes them.
-func (t pinRows) withdraw(out *outbox, pin schemas.PinID) error {
+func (t pinRows) withdraw(out *outbox, pin schemas.PinID) {
 	all := map[string]liker{}
-	err := rows.Each(t.own, []byte{rowLiker}, func(user string, l liker) { all[user] = l })
-	if err != nil {
-		return err
-	}
+	rows.LoadEach(t.own, []byte{rowLiker}, func(user string, l liker) { all[user] = l })
 	for _, user := range slices.Sorted(maps.Keys(all)) {
 		out.addLike(schemas.LikeMark{User: schemas.UserID(user), Pin: pin})
 		name := likerName(schemas.UserID(user))
-		if err := cmp.Or(t.own.DropTimer(all[user].ExpiresAt.Time(), name), t.own.Delete(name), out.sendIfFull()); err != nil {
-			return err
-		}
+		t.own.DropTimer(all[user].ExpiresAt.Time(), name)
+		t.own.Delete(name)
+		out.sendIfFull()
 	}
-	return t.own.Delete([]byte{rowLikers})
+	t.own.Delete([]byte{rowLikers})
 }
 
 // outbox collects marks by partition.
@@ -146,25 +140,22 @@ func (o *outbox) addTerms(was, is pinTerms) {
 }
 
 // sendIfFull sends the collected marks if there are maxWaiting or more.
-func (o *outbox) sendIfFull() error {
+func (o *outbox) sendIfFull() {
 	if o.waiting < maxWaiting {
-		return nil
+		return
 	}
-	return o.send()
+	o.send()
 }
 
 // send sends the collected marks.
-func (o *outbox) send() error {
+func (o *outbox) send() {
 	for partition := range o.to {
 		m := &o.to[partition]
 		if len(m.Terms)+len(m.Likes)+len(m.Events)+len(m.Deleted) == 0 {
 			continue
 		}
-		if err := rows.SendTo(o.tx, o.streams.InterestMarks, int32(partition), o.tx.Key(), m); err != nil {
-			return err
-		}
+		rows.SendTo(o.tx, o.streams.InterestMarks, int32(partition), o.tx.Key(), m)
 		*m = schemas.InterestMarks{}
 	}
 	o.waiting = 0
-	return nil
 }

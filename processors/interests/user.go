@@ -36,23 +36,28 @@ type userRows struct {
 func interestName(id string) []byte { return append([]byte{rowInterest}, id...) }
 
 // like adds an action to an interest. A mark without an interest removes a deleted pin from the evidence.
-func (t userRows) like(tx *rows.Tx, m schemas.LikeMark, scale decay.Scale) error {
+func (t userRows) all() map[string]userInterest {
+	list, err := all(t.own)
+	t.own.Fail(err)
+	return list
+}
+
+func (t userRows) like(tx *rows.Tx, m schemas.LikeMark, scale decay.Scale) {
 	if m.Interest == "" {
-		return t.removeEvidence(m.Pin)
+		t.removeEvidence(m.Pin)
+		return
 	}
 	name := interestName(string(m.Interest))
-	l, known, err := rows.Value[userInterest](t.own, name)
-	if err != nil {
-		return err
-	}
+	l, known := rows.Load[userInterest](t.own, name)
 	if !known {
 		l.Strength = decay.None()
 	}
 	l.add(m, scale, t.cfg.MaxEvidence)
-	if err := rows.PutValue(t.own, name, &l); err != nil || known {
-		return err
+	rows.PutValue(t.own, name, &l)
+	if known {
+		return
 	}
-	return t.trim(tx)
+	t.trim(tx)
 }
 
 // all returns the user's interests.
@@ -63,23 +68,16 @@ func all(own rows.RowReader) (map[string]userInterest, error) {
 }
 
 // trim deletes the weakest interests over the bound, once they exceed it by a quarter.
-func (t userRows) trim(tx *rows.Tx) error {
+func (t userRows) trim(tx *rows.Tx) {
 	limit := t.cfg.MaxInterests + t.cfg.MaxInterests/4
-	known, err := rows.Names(t.own, []byte{rowInterest}, limit+1)
-	if err != nil || len(known) <= limit {
-		return err
+	if len(rows.LoadNames(t.own, []byte{rowInterest}, limit+1)) <= limit {
+		return
 	}
-	list, err := all(t.own)
-	if err != nil {
-		return err
-	}
-	for _, id := range strongest(list)[t.cfg.MaxInterests:] {
+	ids := strongest(t.all())
+	for _, id := range ids[min(len(ids), t.cfg.MaxInterests):] {
 		tx.Count("weak_interest")
-		if err := t.own.Delete(interestName(id)); err != nil {
-			return err
-		}
+		t.own.Delete(interestName(id))
 	}
-	return nil
 }
 
 // strongest returns the ids, strongest first.
@@ -95,36 +93,22 @@ func strongest(list map[string]userInterest) []string {
 }
 
 // removeEvidence removes a pin from the evidence.
-func (t userRows) removeEvidence(pin schemas.PinID) error {
-	list, err := all(t.own)
-	if err != nil {
-		return err
-	}
-	for id, l := range list {
+func (t userRows) removeEvidence(pin schemas.PinID) {
+	for id, l := range t.all() {
 		n := len(l.Evidence)
 		l.Evidence = slices.DeleteFunc(l.Evidence, func(e schemas.Evidence) bool { return e.Pin == pin })
 		if len(l.Evidence) == n {
 			continue
 		}
-		if err := rows.PutValue(t.own, interestName(id), &l); err != nil {
-			return err
-		}
+		rows.PutValue(t.own, interestName(id), &l)
 	}
-	return nil
 }
 
 // clear deletes all rows of the user.
-func (t userRows) clear() error {
-	list, err := all(t.own)
-	if err != nil {
-		return err
+func (t userRows) clear() {
+	for id := range t.all() {
+		t.own.Delete(interestName(id))
 	}
-	for id := range list {
-		if err := t.own.Delete(interestName(id)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // day returns the day of a time since 1970; earlier times belong to the first day.
@@ -139,28 +123,19 @@ const maxStale = 50
 
 // count counts an event of an interest. If its row is new, count also deletes rows that are days or more older than the
 // event.
-func count(own rows.Owner, e schemas.EngagementMark, days int) error {
+func count(own rows.Owner, e schemas.EngagementMark, days int) {
 	name := append(append(append(dayName(day(e.Time)), e.Source...), 0), e.What...)
-	n, known, err := rows.Value[number](own, name)
-	if err != nil {
-		return err
-	}
+	n, known := rows.Load[number](own, name)
 	n++
-	if err := rows.PutValue(own, name, &n); err != nil || known {
-		return err
+	rows.PutValue(own, name, &n)
+	if known {
+		return
 	}
 	newest := day(e.Time)
-	oldest, err := rows.Names(own, []byte{rowCount}, maxStale)
-	if err != nil {
-		return err
-	}
-	for _, name := range oldest {
+	for _, name := range rows.LoadNames(own, []byte{rowCount}, maxStale) {
 		if int64(binary.BigEndian.Uint32(name[1:])) > int64(newest)-int64(days) {
 			break
 		}
-		if err := own.Delete(name); err != nil {
-			return err
-		}
+		own.Delete(name)
 	}
-	return nil
 }

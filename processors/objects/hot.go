@@ -59,84 +59,69 @@ func (h *exposure) Pack(p *packed.Packer) {
 }
 
 // exposure returns the exposure of the pin, or the zero exposure if there is none.
-func (t table) exposure() (*exposure, error) {
-	h, _, err := rows.Value[exposure](t.own, []byte{hotRow})
-	return &h, err
+func (t table) exposure() *exposure {
+	h, _ := rows.Load[exposure](t.own, []byte{hotRow})
+	return &h
 }
 
 // countExposure counts an impression or a save of the pin, and sends the counts if they are due.
-func (t table) countExposure(p *pin, what string) error {
+func (t table) countExposure(p *pin, what string) {
 	if !isExposure(what) {
-		return nil // skips the read of the row: most actions are neither
+		return // skips the read of the row: most actions are neither
 	}
-	h, err := t.exposure()
-	if err != nil {
-		return err
-	}
+	h := t.exposure()
 	if h.last == 0 && !p.known() {
-		if err := t.own.SetTimer(t.tx.Time().Add(t.cfg.unknownFor()), []byte{hotRow}); err != nil {
-			return err
-		}
+		t.own.SetTimer(t.tx.Time().Add(t.cfg.unknownFor()), []byte{hotRow})
 	}
 	h.add(what, t.now())
 	if h.due(t.cfg.Hot.MinEngagement) {
-		if err := t.sendHot(p, h); err != nil {
-			return err
-		}
+		t.sendHot(p, h)
 	}
-	return rows.PutValue(t.own, []byte{hotRow}, h)
+	rows.PutValue(t.own, []byte{hotRow}, h)
 }
 
 // sendHot sends the counts. The first time, it sets a timer that checks whether the pin has cooled down. Each pin has one
 // timer, which is moved only when it fires: moving it with every impression would cost two writes each.
-func (t table) sendHot(p *pin, h *exposure) error {
+func (t table) sendHot(p *pin, h *exposure) {
 	if !h.sent() {
-		if err := t.own.SetTimer(t.tx.Time().Add(t.cfg.Hot.Expiry), []byte{hotRow}); err != nil {
-			return err
-		}
+		t.own.SetTimer(t.tx.Time().Add(t.cfg.Hot.Expiry), []byte{hotRow})
 	}
 	h.sentShown, h.sentSaved = h.shown, h.saved
-	return rows.Send(t.tx, t.streams.HotPins, string(p.id), &schemas.HotPin{
+	rows.Send(t.tx, t.streams.HotPins, string(p.id), &schemas.HotPin{
 		Pin: p.id, Author: p.origin.author, Impressions: h.shown, Saves: h.saved,
 	})
 }
 
 // expireHot removes a pin from hot-pins if it had no impression or save for Config.Hot.For. For an id without a pin, it
 // waits for Config.unknownFor and also deletes the exposure.
-func (t table) expireHot(p *pin) error {
-	h, err := t.exposure()
-	if err != nil || h.last == 0 || p.known() && !h.sent() {
-		return err
+func (t table) expireHot(p *pin) {
+	h := t.exposure()
+	if h.last == 0 || p.known() && !h.sent() {
+		return
 	}
 	keep := t.cfg.Hot.Expiry
 	if !p.known() {
 		keep = t.cfg.unknownFor()
 	}
 	if until := h.last.Time().Add(keep); until.After(t.tx.Time()) {
-		return t.own.SetTimer(until, []byte{hotRow})
+		t.own.SetTimer(until, []byte{hotRow})
+		return
 	}
 	if h.sent() {
-		if err := t.tx.Emit(t.streams.HotPins.Name, string(p.id), nil); err != nil {
-			return err
-		}
+		t.tx.Emit(t.streams.HotPins.Name, string(p.id), nil)
 	}
 	if !p.known() {
-		return t.own.Delete([]byte{hotRow})
+		t.own.Delete([]byte{hotRow})
+		return
 	}
 	h.sentShown, h.sentSaved = 0, 0
-	return rows.PutValue(t.own, []byte{hotRow}, h)
+	rows.PutValue(t.own, []byte{hotRow}, h)
 }
 
 // removeHot removes a deleted pin from hot-pins.
-func (t table) removeHot(p *pin) error {
-	h, err := t.exposure()
-	if err != nil {
-		return err
+func (t table) removeHot(p *pin) {
+	if t.exposure().sent() {
+		t.tx.Emit(t.streams.HotPins.Name, string(p.id), nil)
 	}
-	if h.sent() {
-		if err := t.tx.Emit(t.streams.HotPins.Name, string(p.id), nil); err != nil {
-			return err
-		}
-	}
-	return t.own.Delete([]byte{hotRow})
+	t.own.Delete([]byte{hotRow})
 }

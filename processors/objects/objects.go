@@ -133,10 +133,7 @@ func (g *group) pin(tx *rows.Tx, e *schemas.PinEvent) error {
 		return err
 	}
 	t := g.table(tx, tx.Own())
-	p, err := t.pin(schemas.PinID(e.Object))
-	if err != nil {
-		return err
-	}
+	p := t.pin(schemas.PinID(e.Object))
 	// A delete is processed regardless of its actor, because the pins of a deleted user are deleted this way.
 	if e.Verb != schemas.Delete && (g.deleted.Has(e.Actor) || g.deleted.Has(p.origin.author)) {
 		tx.Count(dropDeletedUser)
@@ -148,19 +145,13 @@ func (g *group) pin(tx *rows.Tx, e *schemas.PinEvent) error {
 		tx.Count(c.drop)
 		return nil
 	}
-	if err := t.change(p, c, e); err != nil {
-		return err
-	}
-	if err := t.publish(p, c, e); err != nil {
-		return err
-	}
+	t.change(p, c, e)
+	t.publish(p, c, e)
 	if p.deleted() {
-		if err := t.removeHot(p); err != nil {
-			return err
-		}
+		t.removeHot(p)
 	}
 	if first || p.deleted() {
-		return t.release(p)
+		t.release(p)
 	}
 	return nil
 }
@@ -171,31 +162,24 @@ func (g *group) action(tx *rows.Tx, e *schemas.ActionEvent) error {
 		return err
 	}
 	t := g.table(tx, tx.Own())
-	p, err := t.pin(schemas.PinID(e.Object))
-	if err != nil {
-		return err
-	}
+	p := t.pin(schemas.PinID(e.Object))
 	if reason := g.dropReason(e, p); reason != "" {
 		tx.Count(reason)
 		return nil
 	}
-	known, err := t.remember(e.ID)
-	if err != nil {
-		return err
-	}
-	if known {
+	if t.remember(e.ID) {
 		tx.Count(dropDuplicate)
 		return nil
 	}
 	if e.Verb != schemas.ImpressionCount { // impressions of visits count for the pin, see impressions
-		if err := t.countEvent(p, string(e.Verb), e.Time, e.Actor); err != nil {
-			return err
-		}
+		t.countEvent(p, string(e.Verb), e.Time, e.Actor)
 	}
 	if len(p.kept) == 0 {
-		return t.hold(p, e)
+		t.hold(p, e)
+	} else {
+		t.join(p, e)
 	}
-	return t.join(p, e)
+	return nil
 }
 
 // dropReason returns the reason for dropping an action, or "" to keep it.
@@ -216,25 +200,20 @@ func (g *group) dropReason(e *schemas.ActionEvent, p *pin) string {
 // impressions counts the pins that visits showed.
 func (g *group) impressions(tx *rows.Tx, i *schemas.Impressions) error {
 	for _, shown := range i.Pins {
-		if err := g.impression(tx, shown.Pin, i.Time); err != nil {
-			return err
-		}
+		g.impression(tx, shown.Pin, i.Time)
 	}
 	return nil
 }
 
 // impression counts one impression of a pin.
-func (g *group) impression(tx *rows.Tx, pin schemas.PinID, at schemas.Micros) error {
+func (g *group) impression(tx *rows.Tx, pin schemas.PinID, at schemas.Micros) {
 	t := g.table(tx, tx.Of(string(pin)))
-	p, err := t.pin(pin)
-	if err != nil {
-		return err
-	}
+	p := t.pin(pin)
 	if p.deleted() {
 		tx.Count(dropDeletedPin)
-		return nil
+		return
 	}
-	return t.countEvent(p, schemas.ImpressionCount, at, noActor)
+	t.countEvent(p, schemas.ImpressionCount, at, noActor)
 }
 
 // actor adds an embedding to the mean of the pin's recent actors.
@@ -243,33 +222,31 @@ func (g *group) actor(tx *rows.Tx, a *schemas.PinActor) error {
 		return schemas.Bad(fmt.Sprintf("key %.64q: want the record's %.64q", tx.Key(), a.Pin))
 	}
 	t := g.table(tx, tx.Own())
-	p, err := t.pin(a.Pin)
-	if err != nil {
-		return err
-	}
+	p := t.pin(a.Pin)
 	if p.deleted() {
 		tx.Count(dropDeletedPin)
 		return nil
 	}
-	return t.addActor(p, a)
+	t.addActor(p, a)
+	return nil
 }
 
 // timer expires a remembered action, a held action or a step of counts. It also checks whether a hot pin has cooled down,
 // and whether an id still has no pin.
 func (g *group) timer(tx *rows.Tx, owner rows.Owner, name []byte, _ time.Time) error {
 	if len(name) == 0 || name[0] != heldRow && name[0] != hotRow && name[0] != actorsRow {
-		return owner.Delete(name)
+		owner.Delete(name)
+		return nil
 	}
 	t := g.table(tx, owner)
-	p, err := t.pin(schemas.PinID(tx.Key()))
-	if err != nil {
-		return err
-	}
+	p := t.pin(schemas.PinID(tx.Key()))
 	switch name[0] {
 	case hotRow:
-		return t.expireHot(p)
+		t.expireHot(p)
 	case actorsRow:
-		return t.expireActors(p)
+		t.expireActors(p)
+	default:
+		t.releaseAction(p, name)
 	}
-	return t.releaseAction(p, name)
+	return nil
 }

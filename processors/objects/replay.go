@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -18,21 +19,17 @@ func (g *group) replay(tx *rows.Tx, r *schemas.Replay) error {
 		return err
 	}
 	t := g.table(tx, tx.Own())
-	p, err := t.pin(r.Pin)
-	if err != nil {
-		return err
-	}
+	p := t.pin(r.Pin)
 	if g.deleted.Has(p.origin.author) {
 		tx.Count(dropDeletedUser)
 		return nil
 	}
 	if p.setsOrigin(e) {
-		if e, err = t.first(p, e); err != nil {
-			return err
-		}
+		e = t.first(p, e)
 		tx.Effect(effectReplayed, 1)
 	}
-	return t.notifyAgain(p, p.replay(e, g.cfg), r.Source)
+	t.notifyAgain(p, p.replay(e, g.cfg), r.Source)
+	return nil
 }
 
 // replayed returns the event of a replay.
@@ -57,12 +54,8 @@ func (p *pin) setsOrigin(e *schemas.PinEvent) bool {
 
 // first returns the event that arrived first among those with the id of e, while it is kept. A repeated id with another body
 // has no effect.
-func (t table) first(p *pin, e *schemas.PinEvent) (*schemas.PinEvent, error) {
-	kept, err := rows.Record(t.own, versionName(moment{e.Time, e.ID}), t.streams.Pins)
-	if err != nil || kept == nil {
-		return e, err
-	}
-	return kept, nil
+func (t table) first(p *pin, e *schemas.PinEvent) *schemas.PinEvent {
+	return cmp.Or(rows.Record(t.own, versionName(moment{e.Time, e.ID}), t.streams.Pins), e)
 }
 
 // replay recomputes the quality of the pin if e set it, and returns the followees to notify. A deleted pin does not keep
@@ -85,22 +78,18 @@ func (p *pin) replay(e *schemas.PinEvent, cfg Config) change {
 
 // notifyAgain notifies the followees of a source, "" for all, of the pin's state. It also writes a new version and sends it
 // to pin-cards.
-func (t table) notifyAgain(p *pin, c change, source schemas.Source) error {
+func (t table) notifyAgain(p *pin, c change, source schemas.Source) {
 	for _, f := range c.notify {
 		if source != "" && f.Source() != source {
 			continue
 		}
 		rec := schemas.Publication{Followee: f, PinVersion: p.version(), Replayed: true}
-		if err := rows.Send(t.tx, t.streams.Publications, string(f), &rec); err != nil {
-			return err
-		}
+		rows.Send(t.tx, t.streams.Publications, string(f), &rec)
 	}
 	if !c.version {
-		return nil
+		return
 	}
-	if err := rows.PutValue(t.own, []byte{pinRow}, p); err != nil {
-		return err
-	}
+	rows.PutValue(t.own, []byte{pinRow}, p)
 	card := p.card()
-	return rows.Send(t.tx, t.streams.PinCards, string(p.id), &card)
+	rows.Send(t.tx, t.streams.PinCards, string(p.id), &card)
 }

@@ -32,126 +32,105 @@ func (g *group) table(tx *rows.Tx, own rows.Owner) table { return table{tx, own,
 func (t table) now() schemas.Micros { return schemas.MicrosOf(t.tx.Time()) }
 
 // pin returns the state of the pin, or the zero state if there is none.
-func (t table) pin(id schemas.PinID) (*pin, error) {
-	p, _, err := rows.Value[pin](t.own, []byte{pinRow})
+func (t table) pin(id schemas.PinID) *pin {
+	p, _ := rows.Load[pin](t.own, []byte{pinRow})
 	p.id = id
-	return &p, err
+	return &p
 }
 
 // change writes the changes of an event to the rows of the pin.
-func (t table) change(p *pin, c change, e *schemas.PinEvent) error {
+func (t table) change(p *pin, c change, e *schemas.PinEvent) {
 	if c.keep {
-		if err := rows.PutRecord(t.own, versionName(moment{e.Time, e.ID}), t.streams.Pins, e); err != nil {
-			return err
-		}
+		rows.PutRecord(t.own, versionName(moment{e.Time, e.ID}), t.streams.Pins, e)
 	}
 	for _, m := range c.forget {
-		if err := t.own.Delete(versionName(m)); err != nil {
-			return err
-		}
+		t.own.Delete(versionName(m))
 	}
 	if !c.keep && !c.version {
-		return nil
+		return
 	}
-	return rows.PutValue(t.own, []byte{pinRow}, p)
+	rows.PutValue(t.own, []byte{pinRow}, p)
 }
 
 // publish sends a new version to the followees in c and to the other outputs. e is the event that caused the version.
-func (t table) publish(p *pin, c change, e *schemas.PinEvent) error {
+func (t table) publish(p *pin, c change, e *schemas.PinEvent) {
 	if !c.version {
-		return nil
+		return
 	}
 	version := p.version()
 	for _, f := range c.notify {
 		rec := schemas.Publication{Followee: f, PinVersion: version}
-		if err := rows.Send(t.tx, t.streams.Publications, string(f), &rec); err != nil {
-			return err
-		}
+		rows.Send(t.tx, t.streams.Publications, string(f), &rec)
 	}
 	card := p.card()
-	if err := rows.Send(t.tx, t.streams.PinCards, string(p.id), &card); err != nil {
-		return err
-	}
-	return t.publishAttributes(p, e)
+	rows.Send(t.tx, t.streams.PinCards, string(p.id), &card)
+	t.publishAttributes(p, e)
 }
 
 // publishAttributes sends the facets of a pin and the attributes of the newest create or update. A deleted pin has none.
-func (t table) publishAttributes(p *pin, e *schemas.PinEvent) error {
+func (t table) publishAttributes(p *pin, e *schemas.PinEvent) {
 	content := p.version().PinContent
 	rec := schemas.PinAttributes{Pin: p.id, Version: p.lastVersion, Deleted: content.Deleted, Facets: content.Facets}
 	switch {
 	case p.deleted():
-		if err := t.own.Delete([]byte{actorsRow}); err != nil {
-			return err
-		}
+		t.own.Delete([]byte{actorsRow})
 	case p.kept[0].id == e.ID:
 		rec.Attributes, rec.Embedding = e.Attributes, e.Embedding
 	default:
-		head, err := t.version(p, p.kept[0])
-		if err != nil {
-			return err
-		}
+		head := t.version(p, p.kept[0])
 		rec.Attributes, rec.Embedding = head.Attributes, head.Embedding
 	}
-	return rows.Send(t.tx, t.streams.PinAttributes, string(p.id), &rec)
+	rows.Send(t.tx, t.streams.PinAttributes, string(p.id), &rec)
 }
 
 // version returns a version with kept attributes.
-func (t table) version(p *pin, m moment) (*schemas.PinEvent, error) {
-	version, err := rows.Record(t.own, versionName(m), t.streams.Pins)
-	if err == nil && version == nil {
-		err = fmt.Errorf("read version %d %q of %s: missing row", m.time, m.id, p.id)
+func (t table) version(p *pin, m moment) *schemas.PinEvent {
+	version := rows.Record(t.own, versionName(m), t.streams.Pins)
+	if version == nil {
+		t.tx.Fail(fmt.Errorf("read version %d %q of %s: missing row", m.time, m.id, p.id))
+		return &schemas.PinEvent{}
 	}
-	return version, err
+	return version
 }
 
 // remember stores the event id of an action, and reports whether it was known.
-func (t table) remember(id string) (bool, error) {
+func (t table) remember(id string) bool {
 	name := append([]byte{rememberRow}, id...)
-	value, err := t.own.Get(name)
-	if err != nil || value != nil {
-		return value != nil, err
+	if t.own.Load(name) != nil {
+		return true
 	}
-	if err := t.own.Put(name, appendTime(nil, t.now())); err != nil {
-		return false, err
-	}
-	return false, t.own.SetTimer(t.tx.Time().Add(t.cfg.DedupWindow), name)
+	t.own.Put(name, appendTime(nil, t.now()))
+	t.own.SetTimer(t.tx.Time().Add(t.cfg.DedupWindow), name)
+	return false
 }
 
 // noActor is the actor of an impression.
 const noActor schemas.UserID = ""
 
 // countEvent counts an impression, or an action of some verb by the actor.
-func (t table) countEvent(p *pin, what string, at schemas.Micros, actor schemas.UserID) error {
-	if err := t.countInStep(p.id, what, at, actor); err != nil {
-		return err
-	}
-	return t.countExposure(p, what)
+func (t table) countEvent(p *pin, what string, at schemas.Micros, actor schemas.UserID) {
+	t.countInStep(p.id, what, at, actor)
+	t.countExposure(p, what)
 }
 
 // countInStep adds one to a count of the step that contains at, and sends the counts of the step.
-func (t table) countInStep(id schemas.PinID, what string, at schemas.Micros, actor schemas.UserID) error {
+func (t table) countInStep(id schemas.PinID, what string, at schemas.Micros, actor schemas.UserID) {
 	start := stepOf(at)
 	end := t.stepEnd(start)
 	if !end.After(t.tx.Time()) {
 		t.tx.Count(partLateCount)
-		return nil
+		return
 	}
-	counts, err := t.counts(start)
-	if err != nil {
-		return err
-	}
+	counts := t.counts(start)
 	if counts == nil {
 		counts = &schemas.ItemCounts{Pin: id, Start: start, Counts: map[string]int64{}}
-		if err := t.own.SetTimer(end, countName(start)); err != nil {
-			return err
-		}
+		t.own.SetTimer(end, countName(start))
 	}
 	counts.Counts[what]++
 	if actor != noActor {
 		counts.Actors = counts.Actors.Add(string(actor))
 	}
-	return rows.PutAndSendLatest(t.own, countName(start), t.streams.ItemFeatures, string(id), counts)
+	rows.PutAndSendLatest(t.own, countName(start), t.streams.ItemFeatures, string(id), counts)
 }
 
 // stepEnd returns when the counts of a step expire.
@@ -160,85 +139,71 @@ func (t table) stepEnd(start schemas.Micros) time.Time {
 }
 
 // counts returns the counts of a step, or nil if there are none.
-func (t table) counts(start schemas.Micros) (*schemas.ItemCounts, error) {
+func (t table) counts(start schemas.Micros) *schemas.ItemCounts {
 	return rows.Record(t.own, countName(start), t.streams.ItemFeatures)
 }
 
 func countName(start schemas.Micros) []byte { return appendTime([]byte{countRow}, start) }
 
 // addActor adds an embedding to the mean of the pin's recent actors and sends the mean with the counts of its step.
-func (t table) addActor(p *pin, a *schemas.PinActor) error {
-	m, err := t.mean()
-	if err != nil {
-		return err
-	}
+func (t table) addActor(p *pin, a *schemas.PinActor) {
+	m := t.mean()
 	if m.weight == 0 && !p.known() {
-		if err := t.own.SetTimer(t.tx.Time().Add(t.cfg.unknownFor()), []byte{actorsRow}); err != nil {
-			return err
-		}
+		t.own.SetTimer(t.tx.Time().Add(t.cfg.unknownFor()), []byte{actorsRow})
 	}
 	if !m.add(a.Embedding, a.Time, t.cfg.ActorEmbeddingHalfLife) {
-		return nil
+		return
 	}
-	if err := rows.PutValue(t.own, []byte{actorsRow}, m); err != nil {
-		return err
-	}
-	counts, err := t.counts(stepOf(a.Time))
-	if err != nil || counts == nil { // nil: the step's counts have expired, and its mean is not sent
-		return err
+	rows.PutValue(t.own, []byte{actorsRow}, m)
+	counts := t.counts(stepOf(a.Time))
+	if counts == nil { // nil: the step's counts have expired, and its mean is not sent
+		return
 	}
 	counts.Embedding = m.vector()
-	return rows.Send(t.tx, t.streams.ItemFeatures, string(a.Pin), counts)
+	rows.Send(t.tx, t.streams.ItemFeatures, string(a.Pin), counts)
 }
 
 // mean returns the mean of recent actors, which is empty if there is no row.
-func (t table) mean() (*mean, error) {
-	m, _, err := rows.Value[mean](t.own, []byte{actorsRow})
-	return &m, err
+func (t table) mean() *mean {
+	m, _ := rows.Load[mean](t.own, []byte{actorsRow})
+	return &m
 }
 
 // expireActors deletes the mean of an id that still has no pin, unless it has a recent actor.
-func (t table) expireActors(p *pin) error {
-	m, err := t.mean()
-	if err != nil || m.weight == 0 || p.known() {
-		return err
+func (t table) expireActors(p *pin) {
+	m := t.mean()
+	if m.weight == 0 || p.known() {
+		return
 	}
 	if until := m.time.Time().Add(t.cfg.unknownFor()); until.After(t.tx.Time()) {
-		return t.own.SetTimer(until, []byte{actorsRow})
+		t.own.SetTimer(until, []byte{actorsRow})
+		return
 	}
-	return t.own.Delete([]byte{actorsRow})
+	t.own.Delete([]byte{actorsRow})
 }
 
 // join forwards an action with the attributes that the pin had at its time.
-func (t table) join(p *pin, e *schemas.ActionEvent) error {
-	version, err := t.version(p, p.asOf(e.Time))
-	if err != nil {
-		return err
-	}
-	return t.forward(e, attributes(p, version))
+func (t table) join(p *pin, e *schemas.ActionEvent) {
+	t.forward(e, attributes(p, t.version(p, p.asOf(e.Time))))
 }
 
 // forward forwards an action to its actor.
-func (t table) forward(e *schemas.ActionEvent, a schemas.ObjectAttributes) error {
-	return rows.Send(t.tx, t.streams.ActionsJoined, string(e.Actor), enrich(e, a))
+func (t table) forward(e *schemas.ActionEvent, a schemas.ObjectAttributes) {
+	rows.Send(t.tx, t.streams.ActionsJoined, string(e.Actor), enrich(e, a))
 }
 
 // hold stores an action until its pin arrives. If MaxWaitingActions actions wait, hold forwards the action without
 // attributes.
-func (t table) hold(p *pin, e *schemas.ActionEvent) error {
-	waiting, err := rows.Names(t.own, []byte{heldRow}, t.cfg.MaxWaitingActions)
-	if err != nil {
-		return err
-	}
+func (t table) hold(p *pin, e *schemas.ActionEvent) {
+	waiting := rows.LoadNames(t.own, []byte{heldRow}, t.cfg.MaxWaitingActions)
 	if len(waiting) >= t.cfg.MaxWaitingActions || t.cfg.JoinTimeout == 0 {
 		t.tx.Count(partHoldLimit)
-		return t.forward(e, schemas.ObjectAttributes{})
+		t.forward(e, schemas.ObjectAttributes{})
+		return
 	}
 	name := append(appendTime([]byte{heldRow}, t.now()), e.ID...)
-	if err := rows.PutRecord(t.own, name, t.streams.Actions, e); err != nil {
-		return err
-	}
-	return t.own.SetTimer(t.tx.Time().Add(t.cfg.JoinTimeout), name)
+	rows.PutRecord(t.own, name, t.streams.Actions, e)
+	t.own.SetTimer(t.tx.Time().Add(t.cfg.JoinTimeout), name)
 }
 
 // releaseAtOnce is the number of held actions that one record releases. At the maximum size they are 5 MB of output, which
@@ -246,45 +211,33 @@ func (t table) hold(p *pin, e *schemas.ActionEvent) error {
 const releaseAtOnce = 20
 
 // release releases all held actions. They are joined with the pin, or dropped if it is deleted.
-func (t table) release(p *pin) error {
-	names, err := rows.Names(t.own, []byte{heldRow}, 0)
-	if err != nil {
-		return err
-	}
-	for i, name := range names {
-		if err := t.own.DropTimer(heldSince(name).Time().Add(t.cfg.JoinTimeout), name); err != nil {
-			return err
-		}
+func (t table) release(p *pin) {
+	for i, name := range rows.LoadNames(t.own, []byte{heldRow}, 0) {
+		t.own.DropTimer(heldSince(name).Time().Add(t.cfg.JoinTimeout), name)
 		if i < releaseAtOnce {
-			err = t.releaseAction(p, name)
+			t.releaseAction(p, name)
 		} else {
-			err = t.own.SetTimer(t.tx.Time(), name)
-		}
-		if err != nil {
-			return err
+			t.own.SetTimer(t.tx.Time(), name)
 		}
 	}
-	return nil
 }
 
 // releaseAction releases a held action, with or without its pin.
-func (t table) releaseAction(p *pin, name []byte) error {
-	e, err := rows.Record(t.own, name, t.streams.Actions)
-	if err != nil || e == nil { // nil: already released; the timer stays if Config.JoinTimeout has changed since it was set
-		return err
+func (t table) releaseAction(p *pin, name []byte) {
+	e := rows.Record(t.own, name, t.streams.Actions)
+	if e == nil { // nil: already released; the timer stays if Config.JoinTimeout has changed since it was set
+		return
 	}
-	if err := t.own.Delete(name); err != nil {
-		return err
-	}
+	t.own.Delete(name)
 	switch {
 	case p.deleted():
 		t.tx.Count(dropDeletedPin)
-		return nil
 	case len(p.kept) > 0:
-		return t.join(p, e)
+		t.join(p, e)
+	default:
+		t.tx.Count(partUnknownPin)
+		t.forward(e, schemas.ObjectAttributes{})
 	}
-	t.tx.Count(partUnknownPin)
-	return t.forward(e, schemas.ObjectAttributes{})
 }
 
 func versionName(m moment) []byte { return append(appendTime([]byte{versionRow}, m.time), m.id...) }

@@ -23,8 +23,8 @@ func activityOf(tx *rows.Tx, own rows.Owner) (*userActivity, error) {
 }
 
 // store writes the activity.
-func (a *userActivity) store() error {
-	return rows.PutValue(a.own, []byte{layout.KindActivity}, &a.Activity)
+func (a *userActivity) store() {
+	rows.PutValue(a.own, []byte{layout.KindActivity}, &a.Activity)
 }
 
 // timerInactivity is the timer that checks whether a user is inactive.
@@ -55,23 +55,21 @@ func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, at time.Time) er
 
 // track starts the inactivity timer of an active user unless it is set. It is not set for a new user, nor after a period with
 // InactiveAfter 0. In such a period timers have no effect and visits are not recorded, so the time counts from now.
-func (g *group) track(tx *rows.Tx, a *userActivity) error {
+func (g *group) track(tx *rows.Tx, a *userActivity) {
 	now := schemas.MicrosOf(tx.Time())
 	if g.cfg.InactiveAfter == 0 || a.Inactive || a.CheckAt > now {
-		return nil
+		return
 	}
 	a.LastSeen = max(a.LastSeen, now)
-	return g.scheduleCheck(a)
+	g.scheduleCheck(a)
 }
 
 // scheduleCheck sets the inactivity timer and stores the activity.
-func (g *group) scheduleCheck(a *userActivity) error {
+func (g *group) scheduleCheck(a *userActivity) {
 	at := a.LastSeen.Time().Add(g.cfg.InactiveAfter)
 	a.CheckAt = schemas.MicrosOf(at)
-	if err := a.own.SetTimer(at, []byte(timerInactivity)); err != nil {
-		return err
-	}
-	return a.store()
+	a.own.SetTimer(at, []byte(timerInactivity))
+	a.store()
 }
 
 // checkInactivity handles the inactivity timer. It deactivates the user, or sets the timer again if the user was seen in the
@@ -83,14 +81,16 @@ func (g *group) checkInactivity(tx *rows.Tx, own rows.Owner) error {
 		return err
 	}
 	if tx.Time().Before(a.LastSeen.Time().Add(g.cfg.InactiveAfter)) {
-		return g.scheduleCheck(a)
+		g.scheduleCheck(a)
+		return nil
 	}
 	a.Inactive, a.CheckAt, a.Expected, a.Received = true, 0, 0, 0
 	tx.Effect(effectDeactivated, 1)
 	if _, err := g.notifyFollowees(tx, a, layout.Notification{}); err != nil {
 		return err
 	}
-	return a.store()
+	a.store()
+	return nil
 }
 
 // recordVisit records a visit and reactivates an inactive user, also with InactiveAfter 0: the followees of a user who was
@@ -105,12 +105,14 @@ func (g *group) recordVisit(tx *rows.Tx, own rows.Owner) error {
 	case a.Inactive:
 		return g.reactivate(tx, a)
 	case a.CheckAt <= now || g.cfg.InactiveAfter == 0:
-		return g.track(tx, a)
+		g.track(tx, a)
+		return nil
 	case now.Time().Sub(a.LastSeen.Time()) < g.cfg.InactiveAfter/100: // recent enough: this saves a row per visit
 		return nil
 	}
 	a.LastSeen = max(a.LastSeen, now)
-	return a.store()
+	a.store()
+	return nil
 }
 
 // reactivate reactivates an inactive user: it requests a backfill from every followee.
@@ -121,9 +123,11 @@ func (g *group) reactivate(tx *rows.Tx, a *userActivity) error {
 		return err
 	}
 	if g.cfg.InactiveAfter == 0 {
-		return a.store()
+		a.store()
+		return nil
 	}
-	return g.scheduleCheck(a)
+	g.scheduleCheck(a)
+	return nil
 }
 
 // requestBackfills requests backfills from the followees of a source ("": all). Chunks wait for them. Answers to an earlier
@@ -141,7 +145,8 @@ func (g *group) countBackfill(own rows.Owner, id schemas.Micros) error {
 		return err
 	}
 	a.Received++
-	return rows.PutValue(own, []byte{layout.KindActivity}, &a)
+	rows.PutValue(own, []byte{layout.KindActivity}, &a)
+	return nil
 }
 
 // userActive records that a user is active, even if the visit showed nothing.

@@ -25,14 +25,10 @@ func (g *group) deliver(tx *rows.Tx, d *schemas.Delivery) error {
 	defer p.postpone()
 	for i := range d.Pins {
 		p.delivered(&d.Pins[i])
-		if err := g.putForUsers(tx, d, p); err != nil {
-			return err
-		}
+		g.putForUsers(tx, d, p)
 	}
 	tx.Effect(effectOf(d.Source), len(d.Pins)*len(d.Users))
-	if err := g.sweepDelivered(tx, d); err != nil {
-		return err
-	}
+	g.sweepDelivered(tx, d)
 	if err := g.completeDelivery(tx, d); err != nil {
 		return err
 	}
@@ -40,7 +36,7 @@ func (g *group) deliver(tx *rows.Tx, d *schemas.Delivery) error {
 }
 
 // putForUsers puts the pin of p into the pools of the users of a delivery.
-func (g *group) putForUsers(tx *rows.Tx, d *schemas.Delivery, p *putter) error {
+func (g *group) putForUsers(tx *rows.Tx, d *schemas.Delivery, p *putter) {
 	for u, user := range d.Users {
 		weight := float32(1)
 		if len(d.Weights) > 0 {
@@ -52,11 +48,8 @@ func (g *group) putForUsers(tx *rows.Tx, d *schemas.Delivery, p *putter) error {
 			tx.Count(dropCap)
 			continue
 		}
-		if err := p.put(own, user, row, l); err != nil {
-			return err
-		}
+		p.put(own, user, row, l)
 	}
-	return nil
 }
 
 // completeDelivery completes an applied delivery: it counts the answer to a backfill request and sends the continuation
@@ -70,7 +63,8 @@ func (g *group) completeDelivery(tx *rows.Tx, d *schemas.Delivery) error {
 	if len(d.Continuation) == 0 {
 		return nil
 	}
-	return tx.Emit(topics.FanoutLoop, tx.Key(), d.Continuation)
+	tx.Emit(topics.FanoutLoop, tx.Key(), d.Continuation)
+	return nil
 }
 
 // effectOf returns the effect that a delivery of the source counts as.
@@ -183,11 +177,11 @@ func (p *putter) accepts(row []byte, l *level, now time.Time, expiry time.Durati
 }
 
 // put writes a row of the pin for a user. l is the level of the user's pool, or nil if it is unknown.
-func (p *putter) put(own rows.Owner, user schemas.UserID, row []byte, l *level) error {
+func (p *putter) put(own rows.Owner, user schemas.UserID, row []byte, l *level) {
 	if p.trimDue(user, l) && (len(p.due) == 0 || p.due[len(p.due)-1] != user) {
 		p.due = append(p.due, user)
 	}
-	return own.Put(row, p.value)
+	own.Put(row, p.value)
 }
 
 // trimDue reports whether a pool must be trimmed once it has the row. The random condition makes each pool due eventually:
@@ -232,13 +226,9 @@ func (g *group) offer(tx *rows.Tx, o *schemas.Offer) error {
 	for i := range o.Candidates {
 		c := &o.Candidates[i]
 		p.pin(false, c.Pin, schemas.Version(o.Time), c.PoolScore, &schemas.PinContent{Facets: c.Facets, Created: c.Created})
-		if err := p.put(own, o.User, p.row, p.thresholds.of(o.User, o.Source)); err != nil {
-			return err
-		}
+		p.put(own, o.User, p.row, p.thresholds.of(o.User, o.Source))
 		if g.deleted.Has(c.Author) {
-			if err := sweepLater(tx, o.User); err != nil {
-				return err
-			}
+			sweepLater(tx, o.User)
 		}
 	}
 	return g.trimPools(tx, p)

@@ -17,19 +17,19 @@ func (g *group) edge(tx *rows.Tx, e *schemas.Edge) error {
 	}
 	if g.deleted.Has(e.User) {
 		tx.Count(dropDeletedUser)
-		return g.repeatErasure(tx, e)
+		g.repeatErasure(tx, e)
+		return nil
 	}
 	own := tx.Own()
 	if e.Erased {
-		if err := sweepLater(tx, e.User); err != nil {
-			return err
-		}
+		sweepLater(tx, e.User)
 	}
 	switch {
 	case register == layout.RegisterFollow:
 		return g.follow(tx, own, e)
 	case e.Live:
-		return own.Put(layout.GraphRow(register, e.Other), []byte{})
+		own.Put(layout.GraphRow(register, e.Other), []byte{})
+		return nil
 	}
 	return endBlock(own, register, e)
 }

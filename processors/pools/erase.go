@@ -39,7 +39,8 @@ func (g *group) erase(tx *rows.Tx, e *schemas.Erasure) error {
 	case err != nil:
 		return err
 	case more && continuesByTimer(tx, e.Step):
-		return own.SetTimer(tx.Time(), []byte(timerErase))
+		own.SetTimer(tx.Time(), []byte(timerErase))
+		return nil
 	case !more && e.Step == schemas.EraseRest:
 		return nil
 	}
@@ -47,7 +48,8 @@ func (g *group) erase(tx *rows.Tx, e *schemas.Erasure) error {
 	if !more || e.Step == schemas.EraseRest {
 		next.Step = schemas.EraseRest
 	}
-	return rows.Send(tx, g.streams.Erasures, tx.Key(), &next)
+	rows.Send(tx, g.streams.Erasures, tx.Key(), &next)
+	return nil
 }
 
 // eraseSome deletes the next rows, except those that leave selects, and notifies the followees in them. more reports whether
@@ -62,13 +64,9 @@ func (g *group) eraseSome(tx *rows.Tx, own rows.Owner, e *schemas.Erasure, leave
 			return true, nil
 		}
 		if other, ok := followeeIn(name); ok {
-			if err := g.sendErasure(tx, e, other); err != nil {
-				return false, err
-			}
+			g.sendErasure(tx, e, other)
 		}
-		if err := own.Delete(name); err != nil {
-			return false, err
-		}
+		own.Delete(name)
 	}
 	return more, nil
 }
@@ -80,21 +78,21 @@ func (g *group) eraseOn(tx *rows.Tx, own rows.Owner, at time.Time) error {
 	if err != nil || !more {
 		return err
 	}
-	return own.SetTimer(tx.Time().Add(time.Millisecond), []byte(timerErase)) // a later time than that of the timer that just fired
+	own.SetTimer(tx.Time().Add(time.Millisecond), []byte(timerErase)) // a later time than that of the timer that just fired
+	return nil
 }
 
 // dropTimers removes the user's timers.
 func (g *group) dropTimers(tx *rows.Tx, own rows.Owner, e *schemas.Erasure) error {
 	if e.Step == schemas.EraseUser {
-		if err := dropSweeps(tx, own, e.User); err != nil {
-			return err
-		}
+		dropSweeps(tx, own, e.User)
 	}
 	a, _, err := layout.ReadActivity(own)
 	if err != nil || a.CheckAt == 0 {
 		return err
 	}
-	return own.DropTimer(a.CheckAt.Time(), []byte(timerInactivity))
+	own.DropTimer(a.CheckAt.Time(), []byte(timerInactivity))
+	return nil
 }
 
 // someRows returns the names of the first rows of an owner with a prefix, at most limit, except those that leave selects. more
@@ -132,48 +130,50 @@ func followeeIn(row []byte) (schemas.ID, bool) {
 	return "", false
 }
 
-func (g *group) sendErasure(tx *rows.Tx, e *schemas.Erasure, followee schemas.ID) error {
+func (g *group) sendErasure(tx *rows.Tx, e *schemas.Erasure, followee schemas.ID) {
 	forget := schemas.Erasure{User: e.User, Step: schemas.EraseFollower, Time: e.Time}
-	return rows.Send(tx, g.streams.Erasures, string(followee), &forget)
+	rows.Send(tx, g.streams.Erasures, string(followee), &forget)
 }
 
 // repeatErasure repeats the erasure request to a followee that sent an edge of a deleted user, and so has not processed it yet.
-func (g *group) repeatErasure(tx *rows.Tx, e *schemas.Edge) error {
+func (g *group) repeatErasure(tx *rows.Tx, e *schemas.Edge) {
 	if e.Erased || e.Kind == schemas.BlockedEdge {
-		return nil
+		return
 	}
-	return g.sendErasure(tx, &schemas.Erasure{User: e.User, Time: e.Time}, e.Other)
+	g.sendErasure(tx, &schemas.Erasure{User: e.User, Time: e.Time}, e.Other)
 }
 
 // formerRefused is the value of a KindFormer row if the follow was refused when it ended.
 var formerRefused = []byte{1}
 
 // endFollow records a former follow. The followee keeps its row permanently, and must erase the user with it.
-func endFollow(own rows.Owner, e *schemas.Edge, wasRefused bool) error {
+func endFollow(own rows.Owner, e *schemas.Edge, wasRefused bool) {
 	row := layout.RowName(layout.KindFormer, e.Other)
 	switch {
 	case e.Erased:
-		return own.Delete(row)
+		own.Delete(row)
+		return
 	case wasRefused:
-		return own.Put(row, formerRefused)
+		own.Put(row, formerRefused)
+		return
 	}
-	return own.Put(row, []byte{})
+	own.Put(row, []byte{})
 }
 
 // endBlock deletes a block that ended and records a former one; see endFollow.
 func endBlock(own rows.Owner, register byte, e *schemas.Edge) error {
-	if err := own.Delete(layout.GraphRow(register, e.Other)); err != nil {
-		return err
-	}
+	own.Delete(layout.GraphRow(register, e.Other))
 	row := layout.RowName(layout.KindFormer, e.Other)
 	switch {
 	case e.Erased:
-		return own.Delete(row)
+		own.Delete(row)
+		return nil
 	case register == layout.RegisterBlockedBy:
 		return nil
 	}
 	if former, err := own.Get(row); err != nil || former != nil {
 		return err
 	}
-	return own.Put(row, []byte{})
+	own.Put(row, []byte{})
+	return nil
 }

@@ -31,9 +31,7 @@ func (g *group) follow(tx *rows.Tx, own rows.Owner, e *schemas.Edge) error {
 	if err != nil {
 		return err
 	}
-	if err := endFollow(own, e, wasRefused); err != nil {
-		return err
-	}
+	endFollow(own, e, wasRefused)
 	return g.settleFollows(tx, own, f)
 }
 
@@ -42,14 +40,16 @@ func (g *group) followsOf(tx *rows.Tx, own rows.Owner) (*follows, error) {
 	return openFollows(own, g.cfg.MaxFollowees, func(other schemas.ID, admitted bool) error {
 		if !admitted {
 			tx.Count(dropFolloweeCap)
-			return g.sendMode(tx, other, true)
+			g.sendMode(tx, other, true)
+			return nil
 		}
 		tx.Effect(effectAdmitted, 1)
 		a, err := activityOf(tx, own)
 		if err != nil {
 			return err
 		}
-		return g.sendMode(tx, other, a.Inactive)
+		g.sendMode(tx, other, a.Inactive)
+		return nil
 	})
 }
 
@@ -60,11 +60,10 @@ func (g *group) settleFollows(tx *rows.Tx, own rows.Owner, f *follows) error {
 		return err
 	}
 	if more {
-		if err := own.SetTimer(tx.Time().Add(time.Second), []byte(timerFollows)); err != nil {
-			return err
-		}
+		own.SetTimer(tx.Time().Add(time.Second), []byte(timerFollows))
 	}
-	return f.close()
+	f.close()
+	return nil
 }
 
 // balanceFollows continues to balance a user's follows.

@@ -28,8 +28,8 @@ import (
 // followTable gives follows read and write access to the rows of an owner.
 type followTable interface {
 	layout.Table
-	Put(row, value []byte) error
-	Delete(row []byte) error
+	Put(row, value []byte)
+	Delete(row []byte)
 }
 
 // follow is a live follow.
@@ -70,11 +70,11 @@ func openFollows(t followTable, limit int, moved func(other schemas.ID, admitted
 }
 
 // close writes the counts if they have changed.
-func (f *follows) close() error {
+func (f *follows) close() {
 	if f.followCounts == f.stored {
-		return nil
+		return
 	}
-	return f.Put([]byte{layout.KindFollowCounts}, packed.Encode(&f.followCounts))
+	f.Put([]byte{layout.KindFollowCounts}, packed.Encode(&f.followCounts))
 }
 
 // each visits the admitted follows, by id.
@@ -111,19 +111,18 @@ func (f *follows) put(is follow) (entered bool, err error) {
 	case err != nil:
 		return false, err
 	case live && was.time == is.time:
-		return false, f.write(is, admitted)
+		f.write(is, admitted)
+		return false, nil
 	case live:
-		if err := f.remove(was, admitted); err != nil {
-			return false, err
-		}
+		f.remove(was, admitted)
 	}
 	enters, err := f.enters(is)
 	if err != nil {
 		return false, err
 	}
 	entered = enters && !live
-	if err := f.insert(is, enters); err != nil || entered || live && enters == admitted {
-		return entered, err
+	if f.insert(is, enters); entered || live && enters == admitted {
+		return entered, nil
 	}
 	return false, f.moved(is.other, enters)
 }
@@ -134,7 +133,8 @@ func (f *follows) end(other schemas.ID) (wasRefused bool, err error) {
 	if err != nil || !live {
 		return false, err
 	}
-	return !admitted, f.remove(was, admitted)
+	f.remove(was, admitted)
+	return !admitted, nil
 }
 
 // enters reports whether a follow is admitted for now, until balance has considered all follows.
@@ -149,37 +149,35 @@ func (f *follows) enters(is follow) (bool, error) {
 	return is.compare(first) < 0, err
 }
 
-func (f *follows) insert(is follow, admitted bool) error {
+func (f *follows) insert(is follow, admitted bool) {
 	if admitted {
 		f.admitted++
 		f.newest = max(f.newest, is.time)
-		return f.write(is, true)
+		f.write(is, true)
+		return
 	}
 	f.refused++
-	if err := f.Put(refusedRow(is), []byte{}); err != nil {
-		return err
-	}
-	return f.write(is, false)
+	f.Put(refusedRow(is), []byte{})
+	f.write(is, false)
 }
 
-func (f *follows) write(is follow, admitted bool) error {
+func (f *follows) write(is follow, admitted bool) {
 	row := layout.RowName(layout.KindRefused, is.other)
 	if admitted {
 		row = layout.GraphRow(layout.RegisterFollow, is.other)
 	}
-	return f.Put(row, layout.AppendFollow(nil, is.time, is.weight))
+	f.Put(row, layout.AppendFollow(nil, is.time, is.weight))
 }
 
-func (f *follows) remove(is follow, admitted bool) error {
+func (f *follows) remove(is follow, admitted bool) {
 	if admitted {
 		f.admitted--
-		return f.Delete(layout.GraphRow(layout.RegisterFollow, is.other))
+		f.Delete(layout.GraphRow(layout.RegisterFollow, is.other))
+		return
 	}
 	f.refused--
-	if err := f.Delete(refusedRow(is)); err != nil {
-		return err
-	}
-	return f.Delete(layout.RowName(layout.KindRefused, is.other))
+	f.Delete(refusedRow(is))
+	f.Delete(layout.RowName(layout.KindRefused, is.other))
 }
 
 // admittedAtOnce is the maximum number of follows that one record admits: each one causes a backfill.
@@ -230,12 +228,8 @@ func (f *follows) refuseLast(room func() bool) (more bool, err error) {
 
 // move admits a refused follow, or refuses an admitted one.
 func (f *follows) move(is follow, admitted bool) error {
-	if err := f.remove(is, !admitted); err != nil {
-		return err
-	}
-	if err := f.insert(is, admitted); err != nil {
-		return err
-	}
+	f.remove(is, !admitted)
+	f.insert(is, admitted)
 	return f.moved(is.other, admitted)
 }
 

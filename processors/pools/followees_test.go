@@ -59,7 +59,7 @@ func (w *followWorld) edit(room func() bool, change func(f *follows) error) {
 			more, err = f.balance(room)
 		}
 		if err == nil {
-			err = f.close()
+			f.close()
 		}
 		if err != nil {
 			w.t.Fatal(err)

@@ -30,11 +30,10 @@ func (g *group) notifyFollowees(tx *rows.Tx, a *userActivity, n layout.Notificat
 	for _, m.Followee = range followees {
 		if !tx.HasRoom() {
 			a.Notification = n
-			return expected + 1, a.own.SetTimer(tx.Time().Add(time.Millisecond), []byte(timerNotify))
+			a.own.SetTimer(tx.Time().Add(time.Millisecond), []byte(timerNotify))
+			return expected + 1, nil
 		}
-		if err := rows.Send(tx, g.streams.EdgeModes, string(m.Followee), &m); err != nil {
-			return 0, err
-		}
+		rows.Send(tx, g.streams.EdgeModes, string(m.Followee), &m)
 		n.After = m.Followee
 		expected++
 	}
@@ -55,7 +54,8 @@ func (g *group) continueNotification(tx *rows.Tx, own rows.Owner) error {
 	if !a.Inactive && !n.Unawaited {
 		a.Expected += expected - 1
 	}
-	return a.store()
+	a.store()
+	return nil
 }
 
 // notifyNewFollowee handles a live follow: the first one starts the inactivity timer. entered is true if the follow is new and
@@ -70,8 +70,9 @@ func (g *group) notifyNewFollowee(tx *rows.Tx, own rows.Owner, e *schemas.Edge, 
 	if err != nil {
 		return err
 	}
-	if err := g.track(tx, a); err != nil || !entered {
-		return err
+	g.track(tx, a)
+	if !entered {
+		return nil
 	}
 	if !a.Inactive && a.BackfillID == 0 {
 		former, err := own.Get(layout.RowName(layout.KindFormer, e.Other))
@@ -79,15 +80,16 @@ func (g *group) notifyNewFollowee(tx *rows.Tx, own rows.Owner, e *schemas.Edge, 
 			return err
 		}
 	}
-	return g.sendMode(tx, e.Other, a.Inactive)
+	g.sendMode(tx, e.Other, a.Inactive)
+	return nil
 }
 
 // sendMode notifies a followee whether to deliver new pins, and requests a backfill if so. No chunk waits for that backfill.
-func (g *group) sendMode(tx *rows.Tx, followee schemas.ID, inactive bool) error {
+func (g *group) sendMode(tx *rows.Tx, followee schemas.ID, inactive bool) {
 	m := schemas.EdgeMode{
 		Followee: schemas.Followee(followee), User: schemas.UserID(tx.Key()), Inactive: inactive, BackfillID: schemas.NotAwaited,
 	}
-	return rows.Send(tx, g.streams.EdgeModes, string(followee), &m)
+	rows.Send(tx, g.streams.EdgeModes, string(followee), &m)
 }
 
 // followeesAfter returns the followees of a source ("": all sources) after a followee ("": from the first), by id.

@@ -44,7 +44,8 @@ func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
 				return err
 			}
 			if more {
-				return rows.Send(tx, g.streams.Rebuilds, tx.Key(), r)
+				rows.Send(tx, g.streams.Rebuilds, tx.Key(), r)
+				return nil
 			}
 		}
 	}
@@ -70,9 +71,7 @@ func dropRows(tx *rows.Tx, own rows.Owner, prefix []byte, limit int) (more bool,
 		if !tx.HasRoom() {
 			return true, nil
 		}
-		if err := own.Delete(name); err != nil {
-			return false, err
-		}
+		own.Delete(name)
 	}
 	return more, nil
 }
@@ -89,9 +88,7 @@ func (g *group) requestRebuild(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) 
 	case a.Inactive:
 		return nil
 	}
-	if err := g.track(tx, a); err != nil {
-		return err
-	}
+	g.track(tx, a)
 	tx.Effect(effectRebuilt, 1)
 	source, unawaited := r.Source, r.Keep // Keep: the pools are complete, and chunks do not wait for the answers
 	if a.After != "" {                    // the request replaces the notification in progress
@@ -108,7 +105,8 @@ func (g *group) requestRebuild(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) 
 	if err != nil {
 		return err
 	}
-	return a.store()
+	a.store()
+	return nil
 }
 
 // Carry selects the rows of the pools that a new generation carries over. It excludes the candidates that backfills deliver

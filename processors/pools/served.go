@@ -40,9 +40,7 @@ func (g *group) serve(tx *rows.Tx, s *schemas.Served) error {
 	if err := trimSeen(tx, own, &st, int64(g.cfg.MaxSeenPins)); err != nil {
 		return err
 	}
-	if err := rows.PutValue(own, []byte{layout.KindState}, &st); err != nil {
-		return err
-	}
+	rows.PutValue(own, []byte{layout.KindState}, &st)
 	if err := g.recordVisit(tx, own); err != nil {
 		return err
 	}
@@ -109,17 +107,16 @@ func (g *group) show(tx *rows.Tx, own rows.Owner, st *layout.State, s *schemas.S
 	if added == nil {
 		return nil
 	}
-	if err := markSeen(own, added); err != nil {
-		return err
-	}
+	markSeen(own, added)
 	if err := g.materialize(tx, own, st, added); err != nil {
 		return err
 	}
-	return g.sendImpressions(tx, added)
+	g.sendImpressions(tx, added)
+	return nil
 }
 
 // sendImpressions sends the impressions, one record per partition of pins.
-func (g *group) sendImpressions(tx *rows.Tx, added *schemas.FeedEntries) error {
+func (g *group) sendImpressions(tx *rows.Tx, added *schemas.FeedEntries) {
 	byPartition := make([]schemas.Impressions, tx.Partitions())
 	for e := range added.All() {
 		rec := &byPartition[topics.Partition(string(e.Pin), tx.Partitions())]
@@ -131,11 +128,8 @@ func (g *group) sendImpressions(tx *rows.Tx, added *schemas.FeedEntries) error {
 			continue
 		}
 		rec.User, rec.Time = added.User, added.Time
-		if err := rows.SendTo(tx, g.streams.Impressions, int32(p), "", rec); err != nil {
-			return err
-		}
+		rows.SendTo(tx, g.streams.Impressions, int32(p), "", rec)
 	}
-	return nil
 }
 
 // seenOf returns the items that the user has seen before.
@@ -154,16 +148,14 @@ func seenOf(own rows.Owner, items []schemas.ServedItem) (map[schemas.PinID]bool,
 }
 
 // markSeen marks the pins of new entries as seen.
-func markSeen(own rows.Owner, added *schemas.FeedEntries) error {
+func markSeen(own rows.Owner, added *schemas.FeedEntries) {
 	var visit []byte
 	for e := range added.All() {
 		at := layout.Seen{Position: e.Position, Time: e.Time, Created: e.Created}
-		if err := own.Put(layout.RowName(layout.KindSeen, e.Pin), layout.AppendSeen(nil, at)); err != nil {
-			return err
-		}
+		own.Put(layout.RowName(layout.KindSeen, e.Pin), layout.AppendSeen(nil, at))
 		visit = layout.AppendIndexed(visit, e.Pin)
 	}
-	return own.Put(layout.PositionRow(layout.KindSeenIndex, added.Last()), visit)
+	own.Put(layout.PositionRow(layout.KindSeenIndex, added.Last()), visit)
 }
 
 // trimSeen removes the oldest seen pins beyond the cap. From then on, candidates created before the oldest remaining
@@ -196,20 +188,18 @@ func trimSeen(tx *rows.Tx, own rows.Owner, st *layout.State, limit int64) error 
 			continue
 		}
 		st.Refuse(was.Created + 1)
-		if err := removeSeen(own, p); err != nil {
-			return err
-		}
+		removeSeen(own, p)
 	}
 	st.SeenTrimmed = to
 	return nil
 }
 
 // removeSeen removes a pin, and its index row if it is the last pin of the visit.
-func removeSeen(own rows.Owner, p layout.IndexedPin) error {
-	if err := own.Delete(layout.RowName(layout.KindSeen, p.Pin)); err != nil || !p.Last {
-		return err
+func removeSeen(own rows.Owner, p layout.IndexedPin) {
+	own.Delete(layout.RowName(layout.KindSeen, p.Pin))
+	if p.Last {
+		own.Delete(layout.PositionRow(layout.KindSeenIndex, p.Position))
 	}
-	return own.Delete(layout.PositionRow(layout.KindSeenIndex, p.Position))
 }
 
 // readSeen returns the seen row of a pin of the index.
@@ -232,10 +222,7 @@ func readSeen(t layout.Table, pin schemas.PinID) (layout.Seen, error) {
 
 // materialize writes and sends the entries of a visit, and deletes the rows that have become too old.
 func (g *group) materialize(tx *rows.Tx, own rows.Owner, st *layout.State, added *schemas.FeedEntries) error {
-	err := rows.PutAndSend(own, layout.PositionRow(layout.KindMaterialized, added.Last()), g.streams.FeedEntries, tx.Key(), added)
-	if err != nil {
-		return err
-	}
+	rows.PutAndSend(own, layout.PositionRow(layout.KindMaterialized, added.Last()), g.streams.FeedEntries, tx.Key(), added)
 	return trimMaterialized(own, st, st.Head-int64(g.cfg.MaxRecentItems))
 }
 
@@ -257,9 +244,7 @@ func trimMaterialized(own rows.Owner, st *layout.State, to int64) error {
 		return err
 	}
 	for _, name := range old {
-		if err := own.Delete(name); err != nil {
-			return err
-		}
+		own.Delete(name)
 	}
 	st.Trimmed = to
 	return nil
@@ -323,9 +308,7 @@ func (g *group) dropExpired(tx *rows.Tx, own rows.Owner, pins []schemas.PinID) e
 				counted[all[i].Pin] = true
 				tx.Count(dropDeferred)
 			}
-			if err := own.Delete([]byte(all[i].Name)); err != nil {
-				return err
-			}
+			own.Delete([]byte(all[i].Name))
 		}
 	}
 	return nil
@@ -338,5 +321,6 @@ func storeExpired(own rows.Owner, pins []schemas.PinID) error {
 	if err != nil {
 		return err
 	}
-	return own.Put([]byte{layout.KindExpired}, layout.AppendExpired(value, pins))
+	own.Put([]byte{layout.KindExpired}, layout.AppendExpired(value, pins))
+	return nil
 }

@@ -36,34 +36,29 @@ func sweepAt(user schemas.UserID, now time.Time) time.Time {
 }
 
 // sweepLater sets the timer that sweeps the pools of a user.
-func sweepLater(tx *rows.Tx, user schemas.UserID) error {
-	return tx.Of(string(user)).SetTimer(sweepAt(user, tx.Time()), []byte(timerSweep))
+func sweepLater(tx *rows.Tx, user schemas.UserID) {
+	tx.Of(string(user)).SetTimer(sweepAt(user, tx.Time()), []byte(timerSweep))
 }
 
 // dropSweeps removes the sweep timers that may be set.
-func dropSweeps(tx *rows.Tx, own rows.Owner, user schemas.UserID) error {
+func dropSweeps(tx *rows.Tx, own rows.Owner, user schemas.UserID) {
 	last := sweepAt(user, tx.Time())
-	if err := own.DropTimer(last.Add(-sweepAfter), []byte(timerSweep)); err != nil {
-		return err
-	}
-	return own.DropTimer(last, []byte(timerSweep))
+	own.DropTimer(last.Add(-sweepAfter), []byte(timerSweep))
+	own.DropTimer(last, []byte(timerSweep))
 }
 
 // sweepDelivered sets the sweep timers of the users of a delivery that contains a deletion or a pin of a deleted author.
-func (g *group) sweepDelivered(tx *rows.Tx, d *schemas.Delivery) error {
+func (g *group) sweepDelivered(tx *rows.Tx, d *schemas.Delivery) {
 	final := false
 	for i := range d.Pins {
 		final = final || d.Pins[i].Deleted || g.deleted.Has(d.Pins[i].Author)
 	}
 	if !final {
-		return nil
+		return
 	}
 	for _, user := range d.Users {
-		if err := sweepLater(tx, user); err != nil {
-			return err
-		}
+		sweepLater(tx, user)
 	}
-	return nil
 }
 
 // sweepPools drops the deleted candidates from all pools of a user.
@@ -74,5 +69,6 @@ func (g *group) sweepPools(tx *rows.Tx, own rows.Owner, user schemas.UserID) err
 	if err != nil || !more {
 		return err
 	}
-	return own.SetTimer(tx.Time().Add(time.Millisecond), []byte(timerSweep)) // a later time than that of the timer that just fired
+	own.SetTimer(tx.Time().Add(time.Millisecond), []byte(timerSweep)) // a later time than that of the timer that just fired
+	return nil
 }

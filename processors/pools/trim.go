@@ -65,27 +65,25 @@ func (g *group) trim(
 	if err != nil {
 		return nil, false, err
 	}
-	if more, err = drop(tx, own, list, t); err != nil || more {
-		return nil, more, err
+	if drop(tx, own, list, t) {
+		return nil, true, nil
 	}
-	return levelOf(v, source, list, t, g.cfg.MaxCandidates, deletions), false, nil
+	return levelOf(v, source, list, t, g.cfg.MaxCandidates, deletions), false, tx.Err()
 }
 
 // drop deletes the rows that a trim drops, until the record is full. The highest versions are deleted last, because lower
 // versions would otherwise determine the facets of a pin.
-func drop(tx *rows.Tx, own rows.Owner, list []layout.CandidateRow, t *trimmed) (more bool, err error) {
+func drop(tx *rows.Tx, own rows.Owner, list []layout.CandidateRow, t *trimmed) (more bool) {
 	order := t.dropped()
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(list[i].Version, list[j].Version) })
 	for _, i := range order {
 		if !tx.HasRoom() {
-			return true, nil
+			return true
 		}
 		tx.Count(t.reasons[i])
-		if err := own.Delete([]byte(list[i].Name)); err != nil {
-			return false, err
-		}
+		own.Delete([]byte(list[i].Name))
 	}
-	return false, nil
+	return false
 }
 
 // trimmed is the result of trimming a source.

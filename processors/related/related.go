@@ -128,9 +128,7 @@ func (g *group) offer(tx *rows.Tx, own neighbors, r *schemas.RelatedRequest) err
 	}
 	partition := topics.Partition(string(r.User), g.partitions)
 	for _, d.Pins = range schemas.DeliveryPortions(d.Pins) {
-		if err := rows.SendTo(tx, g.streams.Deliveries, partition, tx.Key(), &d); err != nil {
-			return err
-		}
+		rows.SendTo(tx, g.streams.Deliveries, partition, tx.Key(), &d)
 	}
 	return nil
 }
@@ -227,7 +225,8 @@ func (g *group) sendPairs(tx *rows.Tx, p *pairing) error {
 		if len(rec.Pairs)+len(rec.Removed) == 0 {
 			return nil
 		}
-		return rows.SendTo(tx, g.streams.RelatedPairs, int32(partition), tx.Key(), rec)
+		rows.SendTo(tx, g.streams.RelatedPairs, int32(partition), tx.Key(), rec)
+		return nil
 	}
 	for partition := range p.byPartition {
 		b := &p.byPartition[partition]

@@ -135,15 +135,13 @@ func (t neighbors) strengthen(all totals, s *schemas.Neighbor, weight float64, a
 	if n == nil {
 		n = &neighbor{Neighbor: *s, strength: decay.None()}
 		all.kept++
-	} else if err := t.own.Delete(placeName(n.strength, n.ID)); err != nil {
-		return err
+	} else {
+		t.own.Delete(placeName(n.strength, n.ID))
 	}
 	gain := decay.SumOf(weight, at, t.scale)
 	n.strength, all.strength = n.strength.Plus(gain), all.strength.Plus(gain)
 	n.update(s)
-	if err := t.put(n); err != nil {
-		return err
-	}
+	t.put(n)
 	// The trim waits for a quarter above the bound. Therefore the cost of scanning the places is constant per added
 	// neighbor.
 	if all.kept > t.cfg.MaxNeighbors+t.cfg.MaxNeighbors/4 {
@@ -151,11 +149,13 @@ func (t neighbors) strengthen(all totals, s *schemas.Neighbor, weight float64, a
 			return err
 		}
 	}
-	return rows.PutValue(t.own, []byte{rowTotals}, &all)
+	rows.PutValue(t.own, []byte{rowTotals}, &all)
+	return nil
 }
 
-func (t neighbors) put(n *neighbor) error {
-	return errors.Join(rows.PutValue(t.own, neighborName(n.ID), n), t.own.Put(placeName(n.strength, n.ID), nil))
+func (t neighbors) put(n *neighbor) {
+	rows.PutValue(t.own, neighborName(n.ID), n)
+	t.own.Put(placeName(n.strength, n.ID), nil)
 }
 
 // trim deletes the weakest neighbors over the bound, and returns the number of the others. Their strength stays in the
@@ -174,9 +174,8 @@ func (t neighbors) trim() (left int, err error) {
 		if n == nil {
 			return 0, fmt.Errorf("read neighbor %s: its place has no row", id)
 		}
-		if err := errors.Join(t.own.Delete(placeName(n.strength, id)), t.own.Delete(neighborName(id))); err != nil {
-			return 0, err
-		}
+		t.own.Delete(placeName(n.strength, id))
+		t.own.Delete(neighborName(id))
 	}
 	return limit, nil
 }
@@ -192,7 +191,10 @@ func (t neighbors) remove(id schemas.ID) error {
 		return err
 	}
 	all.kept--
-	return errors.Join(t.own.Delete(placeName(n.strength, id)), t.own.Delete(neighborName(id)), rows.PutValue(t.own, []byte{rowTotals}, &all))
+	t.own.Delete(placeName(n.strength, id))
+	t.own.Delete(neighborName(id))
+	rows.PutValue(t.own, []byte{rowTotals}, &all)
+	return nil
 }
 
 // clear deletes all neighbors of a deleted pin and records that it is deleted. It returns their ids.
@@ -206,7 +208,8 @@ func (t neighbors) clear() ([]schemas.ID, error) {
 			return nil, err
 		}
 	}
-	return ids, rows.PutValue(t.own, []byte{rowTotals}, &totals{strength: decay.None(), deleted: true})
+	rows.PutValue(t.own, []byte{rowTotals}, &totals{strength: decay.None(), deleted: true})
+	return ids, nil
 }
 
 // board accesses the rows of one board.
@@ -227,9 +230,7 @@ func (b board) add(s *schemas.BoardSave) ([]*schemas.BoardSave, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read saves of %s: %w", s.Board, err)
 	}
-	if err := b.keep(s, kept); err != nil {
-		return nil, err
-	}
+	b.keep(s, kept)
 	return slices.DeleteFunc(kept, func(other *schemas.BoardSave) bool { return other.Pin.ID == s.Pin.ID }), nil
 }
 
@@ -251,14 +252,12 @@ func (b board) saves() ([]*schemas.BoardSave, error) {
 
 // keep stores a save, and deletes saves over the bound. It does not store a save that is older than all saves of a full
 // board.
-func (b board) keep(s *schemas.BoardSave, kept []*schemas.BoardSave) error {
+func (b board) keep(s *schemas.BoardSave, kept []*schemas.BoardSave) {
 	if b.limit == 0 || len(kept) >= b.limit && s.Time < kept[b.limit-1].Time {
-		return nil
+		return
 	}
 	for _, old := range kept[min(b.limit-1, len(kept)):] {
-		if err := b.own.Delete(saveName(old)); err != nil {
-			return err
-		}
+		b.own.Delete(saveName(old))
 	}
-	return rows.PutRecord(b.own, saveName(s), b.streams.BoardSaves, s)
+	rows.PutRecord(b.own, saveName(s), b.streams.BoardSaves, s)
 }

@@ -114,13 +114,10 @@ func (g *group) deadLetter(tx *rows.Tx, l *schemas.DeadLetter) error {
 		return schemas.Bad(fmt.Sprintf("dead letter: key %.64q: want the topic %.64q", tx.Key(), l.Topic))
 	}
 	t := g.table(tx, tx.Own())
-	known, err := t.find(idOf(l))
-	if err == nil && known != nil && l.Attempts > 0 && !isSameRecord(known, l) {
+	known := t.find(idOf(l))
+	if known != nil && l.Attempts > 0 && !isSameRecord(known, l) {
 		l.Attempts = 0 // the header named another record: handle this one as a separate dead letter
-		known, err = t.find(idOf(l))
-	}
-	if err != nil {
-		return err
+		known = t.find(idOf(l))
 	}
 	if !isNew(known, l) {
 		tx.Effect("stale", 1)
@@ -130,10 +127,9 @@ func (g *group) deadLetter(tx *rows.Tx, l *schemas.DeadLetter) error {
 		tx.Effect("failed_again", 1)
 	}
 	due := t.now() + micros(g.cfg.delay(l.Attempts+1))
-	if err := t.enqueue(known, l, due, false); err != nil {
-		return err
-	}
-	return t.arm()
+	t.enqueue(known, l, due, false)
+	t.arm()
+	return nil
 }
 
 // order applies an operator's order: limits, and dead letters to retry now.
@@ -143,55 +139,45 @@ func (g *group) order(tx *rows.Tx, o *schemas.RetryOrder) error {
 	}
 	t := g.table(tx, tx.Own())
 	for _, limit := range o.Limits {
-		if err := t.setLimit(limit, o); err != nil {
-			return err
-		}
+		t.setLimit(limit, o)
 	}
 	for i := range o.DeadLetters {
-		if err := t.retryNow(&o.DeadLetters[i]); err != nil {
-			return err
-		}
+		t.retryNow(&o.DeadLetters[i])
 	}
-	return t.arm()
+	t.arm()
+	return nil
 }
 
 // retryNow makes a dead letter due now, regardless of its number of attempts.
-func (t table) retryNow(l *schemas.DeadLetter) error {
-	known, err := t.find(idOf(l))
-	if err != nil {
-		return err
-	}
+func (t table) retryNow(l *schemas.DeadLetter) {
+	known := t.find(idOf(l))
 	if known != nil && (known.State == schemas.RetrySent || known.State == schemas.RetryDone) {
 		t.tx.Effect("already_retried", 1)
-		return nil
+		return
 	}
 	t.tx.Effect("requested", 1)
-	return t.enqueue(known, l, t.now(), true)
+	t.enqueue(known, l, t.now(), true)
 }
 
 // timer retries due dead letters, or marks a sent dead letter as done.
 func (g *group) timer(tx *rows.Tx, owner rows.Owner, name []byte, at time.Time) error {
 	t := g.table(tx, owner)
 	if name[0] == rowDeadLetter {
-		return t.settle(name, schemas.MicrosOf(at))
+		t.settle(name, schemas.MicrosOf(at))
+		return nil
 	}
-	state, err := t.topic()
-	if err != nil {
-		return err
-	}
+	state := t.topic()
 	state.timerAt = 0 // the timer has just fired
-	if state, err = t.retryDue(state); err != nil {
-		return err
-	}
-	return t.rearm(state)
+	t.rearm(t.retryDue(state))
+	return nil
 }
 
 // settle marks a dead letter as done if it was sent long enough ago.
-func (t table) settle(name []byte, at schemas.Micros) error {
-	l, err := t.read(name)
-	if err != nil || l == nil || l.State != schemas.RetrySent || l.Due > at {
-		return err // nil: deleted in the meantime; later Due: it failed and was sent again
+func (t table) settle(name []byte, at schemas.Micros) {
+	l := t.read(name)
+	if l == nil || l.State != schemas.RetrySent || l.Due > at {
+		return // nil: deleted in the meantime; later Due: it failed and was sent again
 	}
 	t.tx.Effect("done", 1)
-	return t.move(l, schemas.RetryDone)
+	t.move(l, schemas.RetryDone)
 }

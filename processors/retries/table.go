@@ -1,7 +1,6 @@
 package retries
 
 import (
-	"cmp"
 	"encoding/binary"
 	"slices"
 
@@ -102,23 +101,23 @@ func (l *deadLetter) index() []byte {
 	return nil
 }
 
-func (t table) find(id []byte) (*deadLetter, error) { return t.read(named(rowDeadLetter, id)) }
+func (t table) find(id []byte) *deadLetter { return t.read(named(rowDeadLetter, id)) }
 
 // read returns the dead letter of a row, or nil if there is none.
-func (t table) read(name []byte) (*deadLetter, error) {
-	l, found, err := rows.Value[deadLetter](t.own, name)
+func (t table) read(name []byte) *deadLetter {
+	l, found := rows.Load[deadLetter](t.own, name)
 	if !found {
-		return nil, err
+		return nil
 	}
-	return &l, nil
+	return &l
 }
 
-func (t table) topic() (topic, error) {
-	state, _, err := rows.Value[topic](t.own, []byte{rowTopic})
-	return state, err
+func (t table) topic() topic {
+	state, _ := rows.Load[topic](t.own, []byte{rowTopic})
+	return state
 }
 
-func (t table) putTopic(s topic) error { return rows.PutValue(t.own, []byte{rowTopic}, &s) }
+func (t table) putTopic(s topic) { rows.PutValue(t.own, []byte{rowTopic}, &s) }
 
 // kinds are the kinds of a topic.
 type kinds []*kind
@@ -129,6 +128,13 @@ func readKinds(own rows.RowReader) (list kinds, err error) {
 		list = append(list, &k)
 	})
 	return list, err
+}
+
+// kinds returns the kinds of the topic.
+func (t table) kinds() kinds {
+	list, err := readKinds(t.own)
+	t.own.Fail(err)
+	return list
 }
 
 // count returns the number of dead letters of a state.
@@ -154,40 +160,33 @@ func limits(own rows.RowReader) (map[string]limit, error) {
 }
 
 // setLimit writes a limit, unless the stored one is newer.
-func (t table) setLimit(l schemas.RetryLimit, o *schemas.RetryOrder) error {
+func (t table) setLimit(l schemas.RetryLimit, o *schemas.RetryOrder) {
 	name := named(rowLimit, []byte(l.Scope))
-	known, found, err := rows.Value[limit](t.own, name)
-	if err != nil || found && known.Time > o.Time {
-		return err
+	known, found := rows.Load[limit](t.own, name)
+	if found && known.Time > o.Time {
+		return
 	}
-	return rows.PutValue(t.own, name, &limit{Rate: l.Rate, Priority: l.Priority, Operator: o.Operator, Time: o.Time})
+	rows.PutValue(t.own, name, &limit{Rate: l.Rate, Priority: l.Priority, Operator: o.Operator, Time: o.Time})
 }
 
 // enqueue makes a dead letter wait until due, or parks it. If ordered is true, the number of attempts does not matter.
-func (t table) enqueue(known *deadLetter, l *schemas.DeadLetter, due schemas.Micros, ordered bool) error {
+func (t table) enqueue(known *deadLetter, l *schemas.DeadLetter, due schemas.Micros, ordered bool) {
 	if known != nil {
-		if err := t.remove(known); err != nil {
-			return err
-		}
+		t.remove(known)
 	}
 	next := &deadLetter{Group: l.Group, Reason: cut(l.Reason), Attempts: l.Attempts, Since: t.now(), State: schemas.RetryParked, Checksum: checksum(l)}
 	next.Partition, next.Offset = l.First()
-	all, err := readKinds(t.own)
-	if err != nil {
-		return err
-	}
+	all := t.kinds()
 	next.Kind = all.kindOf(l)
 	if next.ParkReason = t.parkReason(l, all, ordered); next.ParkReason == "" {
 		topic := t.topics[l.Topic]
 		next.State, next.Due, next.To, next.Bytes = schemas.RetryWaiting, due, topic.RetryTo(l), len(l.Key)+len(l.Value)
 		body := append(binary.AppendUvarint(nil, uint64(len(l.Key))), l.Key...)
-		if err := t.own.Put(named(rowBytes, next.id()), append(body, l.Value...)); err != nil {
-			return err
-		}
+		t.own.Put(named(rowBytes, next.id()), append(body, l.Value...))
 	} else {
 		t.tx.Effect("parked", 1)
 	}
-	return t.add(next)
+	t.add(next)
 }
 
 // parkReason returns the reason to park a dead letter, or "" if it waits.
@@ -215,103 +214,79 @@ func (k kinds) kindOf(l *schemas.DeadLetter) string {
 }
 
 // add writes a dead letter and counts it.
-func (t table) add(l *deadLetter) error {
+func (t table) add(l *deadLetter) {
 	if index := l.index(); index != nil {
-		if err := t.own.Put(index, nil); err != nil {
-			return err
-		}
+		t.own.Put(index, nil)
 	}
-	if err := rows.PutValue(t.own, named(rowDeadLetter, l.id()), l); err != nil {
-		return err
-	}
-	if err := t.count(l, 1); err != nil {
-		return err
-	}
-	return t.trim(l.State)
+	rows.PutValue(t.own, named(rowDeadLetter, l.id()), l)
+	t.count(l, 1)
+	t.trim(l.State)
 }
 
 // remove deletes all rows of a dead letter and updates the counts.
-func (t table) remove(l *deadLetter) error {
+func (t table) remove(l *deadLetter) {
 	id := l.id()
 	if index := l.index(); index != nil {
-		if err := t.own.Delete(index); err != nil {
-			return err
-		}
+		t.own.Delete(index)
 	}
 	if l.State == schemas.RetryWaiting {
-		if err := t.own.Delete(named(rowBytes, id)); err != nil {
-			return err
-		}
+		t.own.Delete(named(rowBytes, id))
 	}
-	if err := t.own.Delete(named(rowDeadLetter, id)); err != nil {
-		return err
-	}
-	return t.count(l, -1)
+	t.own.Delete(named(rowDeadLetter, id))
+	t.count(l, -1)
 }
 
 // move changes the state of a dead letter.
-func (t table) move(l *deadLetter, to schemas.RetryState) error {
-	if err := t.remove(l); err != nil {
-		return err
-	}
+func (t table) move(l *deadLetter, to schemas.RetryState) {
+	t.remove(l)
 	l.State, l.Since = to, t.now()
 	if to != schemas.RetryWaiting {
 		l.Bytes = 0
 	}
-	return t.add(l)
+	t.add(l)
 }
 
 // count adds n to the counts of the dead letter's kind.
-func (t table) count(l *deadLetter, n int) error {
-	k, err := t.kind(l.Kind)
-	if err != nil {
-		return err
-	}
+func (t table) count(l *deadLetter, n int) {
+	k := t.kind(l.Kind)
 	k.group, k.reason = l.Group, l.Reason
 	k.counts[l.State] += n
 	if l.State == schemas.RetryWaiting {
 		k.bytes += n * l.Bytes
 	}
-	return t.putKind(k)
+	t.putKind(k)
 }
 
 // kind returns a kind, with zero counts if it has no row.
-func (t table) kind(name string) (*kind, error) {
-	k, found, err := rows.Value[kind](t.own, named(rowKind, []byte(name)))
+func (t table) kind(name string) *kind {
+	k, found := rows.Load[kind](t.own, named(rowKind, []byte(name)))
 	if k.name = name; !found {
 		k.counts = map[schemas.RetryState]int{}
 	}
-	return &k, err
+	return &k
 }
 
-func (t table) putKind(k *kind) error { return rows.PutValue(t.own, named(rowKind, []byte(k.name)), k) }
+func (t table) putKind(k *kind) { rows.PutValue(t.own, named(rowKind, []byte(k.name)), k) }
 
 // maxRemoved is the maximum number of dead letters that are removed when one is added. It bounds the rows of a callback
 // after a cap was lowered: each added dead letter brings the state closer to its cap.
 const maxRemoved = 10
 
 // trim removes the oldest dead letters of a state beyond its cap, if it has one.
-func (t table) trim(of schemas.RetryState) error {
+func (t table) trim(of schemas.RetryState) {
 	keep := map[schemas.RetryState]int{schemas.RetryDone: t.cfg.MaxDone, schemas.RetryParked: t.cfg.MaxParked}
 	bound, bounded := keep[of]
 	if !bounded {
-		return nil
+		return
 	}
-	all, err := readKinds(t.own)
-	over := min(all.count(of)-bound, maxRemoved)
-	if err != nil || over <= 0 {
-		return err
+	over := min(t.kinds().count(of)-bound, maxRemoved)
+	if over <= 0 {
+		return
 	}
 	prefix := []byte{rowEnded, of[0]}
-	names, err := rows.Names(t.own, prefix, over)
-	for _, name := range names {
-		l, found := t.find(name[len(prefix)+8:])
-		if err = cmp.Or(err, found); err != nil || l == nil {
-			return err
-		}
-		if err = t.remove(l); err != nil {
-			return err
+	for _, name := range rows.LoadNames(t.own, prefix, over) {
+		if l := t.find(name[len(prefix)+8:]); l != nil {
+			t.remove(l)
 		}
 	}
-	return err
 }

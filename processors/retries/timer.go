@@ -44,16 +44,10 @@ type waiting struct {
 
 // queues returns the kinds that have waiting dead letters and are not stopped, in the order in which they are served. It
 // reports in stopped whether other kinds have waiting dead letters but are stopped.
-func (t table) queues() (list []waiting, stopped bool, err error) {
-	kinds, err := readKinds(t.own)
-	if err != nil {
-		return nil, false, err
-	}
-	set, err := limits(t.own)
-	if err != nil {
-		return nil, false, err
-	}
-	for _, k := range kinds {
+func (t table) queues() (list []waiting, stopped bool) {
+	set, bad := limits(t.own)
+	t.own.Fail(bad)
+	for _, k := range t.kinds() {
 		w := waiting{kind: k, limit: limitOf(set, k.name, t.cfg.KindRate)}
 		if k.counts[schemas.RetryWaiting] == 0 {
 			continue
@@ -62,15 +56,13 @@ func (t table) queues() (list []waiting, stopped bool, err error) {
 			stopped = true
 			continue
 		}
-		if err := w.readHead(t.own); err != nil {
-			return nil, false, err
-		}
+		t.own.Fail(w.readHead(t.own))
 		list = append(list, w)
 	}
 	slices.SortFunc(list, func(a, b waiting) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.name, b.name))
 	})
-	return list, stopped, nil
+	return list, stopped
 }
 
 // readHead finds the dead letter that is due first.
@@ -93,116 +85,89 @@ func (w *waiting) readHead(own rows.RowReader) error {
 func (w *waiting) id() []byte { return w.head[len(queuePrefix(w.name))+8:] }
 
 // retryDue retries the due dead letters that the rates allow, and returns the state of the topic after them.
-func (t table) retryDue(state topic) (topic, error) {
-	list, _, err := t.queues()
-	if err != nil {
-		return state, err
-	}
+func (t table) retryDue(state topic) topic {
+	list, _ := t.queues()
 	sent, size := 0, 0
 	for i := range list {
 		w := &list[i]
 		limiter := w.limiter
 		for w.isDue(t.now()) && limiter.allows(t.now()) && state.limiter.allows(t.now()) && sent < maxSent && size < maxSentBytes && t.tx.HasRoomFor(freeRows, freeBytes) {
-			n, err := t.send(w.id())
-			if err != nil {
-				return state, err
-			}
+			n := t.send(w.id())
 			sent, size = sent+1, size+n
 			limiter, state.limiter = limiter.next(t.now(), w.Rate), state.limiter.next(t.now(), t.cfg.TopicRate)
-			if err := t.advance(w); err != nil {
-				return state, err
-			}
+			t.advance(w)
 		}
-		if err := t.setLimiter(w, limiter); err != nil {
-			return state, err
-		}
+		t.setLimiter(w, limiter)
 	}
-	return state, nil
+	return state
 }
 
 // isDue reports whether a waiting dead letter is due.
 func (w *waiting) isDue(now schemas.Micros) bool { return w.head != nil && w.due <= now }
 
 // advance finds the next due dead letter of a kind.
-func (t table) advance(w *waiting) error {
+func (t table) advance(w *waiting) {
 	w.counts[schemas.RetryWaiting]--
-	return w.readHead(t.own)
+	t.own.Fail(w.readHead(t.own))
 }
 
 // setLimiter writes the rate limiter of a kind, whose counts have changed since w was read.
-func (t table) setLimiter(w *waiting, l limiter) error {
+func (t table) setLimiter(w *waiting, l limiter) {
 	if l == w.limiter {
-		return nil
+		return
 	}
-	k, err := t.kind(w.name)
-	if err != nil {
-		return err
-	}
+	k := t.kind(w.name)
 	k.limiter = l
-	return t.putKind(k)
+	t.putKind(k)
 }
 
 // send publishes a dead letter's bytes again and returns their number. A dead letter whose topic is no longer in the
 // catalogue is parked.
-func (t table) send(id []byte) (int, error) {
-	l, err := t.find(id)
-	if err != nil || l == nil {
-		return 0, cmp.Or(err, fmt.Errorf("dead letter %x: %w", id, errCorrupt))
+func (t table) send(id []byte) int {
+	l := t.find(id)
+	if l == nil {
+		t.own.Fail(fmt.Errorf("dead letter %x: %w", id, errCorrupt))
+		return 0
 	}
 	if !t.accepts(t.name(), l.To) {
 		l.ParkReason = parkedTopic
 		t.tx.Effect("parked", 1)
-		return 0, t.move(l, schemas.RetryParked)
+		t.move(l, schemas.RetryParked)
+		return 0
 	}
-	body, err := t.own.Get(named(rowBytes, id))
-	if err != nil {
-		return 0, err
-	}
+	body := t.own.Load(named(rowBytes, id))
 	n, head := binary.Uvarint(body)
 	if head <= 0 || n > uint64(len(body)-head) {
-		return 0, fmt.Errorf("bytes of dead letter %x: %w", id, errCorrupt)
+		t.own.Fail(fmt.Errorf("bytes of dead letter %x: %w", id, errCorrupt))
+		return 0
 	}
 	key, value := string(body[head:head+int(n)]), body[head+int(n):]
 	retry := topics.Retry{Group: l.Group, Partition: l.Partition, Offset: l.Offset, Attempt: l.Attempts + 1}
-	if err := t.tx.EmitRetry(t.name(), l.To, key, value, retry); err != nil {
-		return 0, err
-	}
+	t.tx.EmitRetry(t.name(), l.To, key, value, retry)
 	t.tx.Effect("retried", 1)
-	if err := t.move(l, schemas.RetrySent); err != nil {
-		return 0, err
-	}
-	return len(body), t.awaitOutcome(l)
+	t.move(l, schemas.RetrySent)
+	t.awaitOutcome(l)
+	return len(body)
 }
 
 // awaitOutcome counts the retry and sets a timer that marks the dead letter as done if it does not fail again.
-func (t table) awaitOutcome(l *deadLetter) error {
+func (t table) awaitOutcome(l *deadLetter) {
 	l.Attempts++
 	l.Due = t.now() + micros(t.cfg.DoneAfter)
 	name := named(rowDeadLetter, l.id())
-	if err := rows.PutValue(t.own, name, l); err != nil {
-		return err
-	}
-	return t.own.SetTimer(l.Due.Time(), name)
+	rows.PutValue(t.own, name, l)
+	t.own.SetTimer(l.Due.Time(), name)
 }
 
 // arm sets the timer, see rearm.
-func (t table) arm() error {
-	state, err := t.topic()
-	if err != nil {
-		return err
-	}
-	return t.rearm(state)
-}
+func (t table) arm() { t.rearm(t.topic()) }
 
 // rearm sets the timer to when the next dead letter is due and its rate allows it, and writes the state of the topic. If
 // kinds are stopped, the timer fires after recheckInterval at the latest, because no record announces a changed rate in the
 // configuration. A timer that is set too early stays, and is set again when it fires. A timer whose time has passed is
 // always replaced: if it fired without an effect, it is no longer set.
-func (t table) rearm(state topic) error {
-	list, stopped, err := t.queues()
-	if err != nil {
-		return err
-	}
+func (t table) rearm(state topic) {
+	list, stopped := t.queues()
 	next := schemas.Micros(0)
 	if stopped {
 		next = t.now() + micros(t.cfg.recheckInterval())
@@ -213,13 +178,13 @@ func (t table) rearm(state topic) error {
 		}
 	}
 	if next == 0 || state.timerAt > t.now() && state.timerAt <= next {
-		return t.putTopic(state)
+		t.putTopic(state)
+		return
 	}
 	if state.timerAt != 0 {
-		if err := t.own.DropTimer(state.timerAt.Time(), timerName()); err != nil {
-			return err
-		}
+		t.own.DropTimer(state.timerAt.Time(), timerName())
 	}
 	state.timerAt = next
-	return errors.Join(t.own.SetTimer(next.Time(), timerName()), t.putTopic(state))
+	t.own.SetTimer(next.Time(), timerName())
+	t.putTopic(state)
 }

@@ -23,7 +23,7 @@ func CommonOwner(partition, partitions int32) string {
 // or batched. A View reads them as the rows of CommonOwner.
 func (tx *Tx) Common() Owner {
 	if tx.s == nil {
-		tx.fail(errUsedAfter)
+		tx.Fail(errUsedAfter)
 		return Owner{tx: tx}
 	}
 	return Owner{tx: tx, name: tx.s.common}

@@ -26,13 +26,13 @@ func TestCommon_IsSharedByAllOwners(t *testing.T) {
 	defer done()
 	owners := ownersOfPartition0(2)
 	put := func(value string) func(*Tx) error {
-		return func(tx *Tx) error { return tx.Common().Put([]byte("r"), []byte(value)) }
+		return writing(func(tx *Tx) { tx.Common().Put([]byte("r"), []byte(value)) })
 	}
 	refused := errors.New("refused")
 	var over Tx
 	for _, err := range []error{
 		b.callAs(owners[0], put("of the first")),
-		b.callAs(owners[0], func(tx *Tx) error { return tx.Own().Put([]byte("r"), []byte("own")) }),
+		b.callAs(owners[0], writing(func(tx *Tx) { tx.Own().Put([]byte("r"), []byte("own")) })),
 	} {
 		must.OK(t, err)
 	}
@@ -55,7 +55,7 @@ func TestCommon_IsSharedByAllOwners(t *testing.T) {
 		}
 	}
 	over.s = nil
-	if err := put("late")(&over); !errors.Is(err, errUsedAfter) {
-		t.Errorf("used after its callback: %v", err)
+	if _ = put("late")(&over); !errors.Is(over.Err(), errUsedAfter) {
+		t.Errorf("used after its callback: %v", over.Err())
 	}
 }

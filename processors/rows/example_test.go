@@ -21,7 +21,8 @@ func ExampleGroup() {
 		if len(value) == 8 {
 			n = binary.BigEndian.Uint64(value)
 		}
-		return tx.Own().Put([]byte("n"), binary.BigEndian.AppendUint64(nil, n+1))
+		tx.Own().Put([]byte("n"), binary.BigEndian.AppendUint64(nil, n+1))
+		return nil
 	}
 	group := func() rows.Group {
 		return rows.Group{Name: "counter", Inputs: []rows.Input{rows.Keyed(streams.Follows, count)}}

@@ -12,51 +12,45 @@ import (
 // kept or changed after the callback, and those of Scan after the visit.
 type Owner struct {
 	tx   *Tx
-	name string // "": misuse; tx has the error
-}
-
-// usable returns an error if the owner's rows must not be used.
-func (o Owner) usable() error {
-	switch {
-	case o.tx == nil || o.tx.s == nil:
-		return errUsedAfter
-	case o.name == "":
-		return o.tx.err
-	}
-	return nil
+	name string
 }
 
 // Get returns the value of a row, or nil if there is none. An empty value is not nil.
 func (o Owner) Get(row []byte) ([]byte, error) {
-	if err := o.usable(); err != nil {
-		return nil, err
+	if !o.tx.open() {
+		return nil, o.tx.err
 	}
 	return o.tx.s.get(o.name, row)
 }
 
-// Put writes a row. A row that the input must not access fails the callback, even if the error is ignored. So does a row
-// that exceeds a limit, which makes the record a bad record.
-func (o Owner) Put(row, value []byte) error { return o.write(row, value, false) }
+// Load is Get for a callback: an error fails the transaction, and the row counts as missing.
+func (o Owner) Load(row []byte) []byte {
+	value, err := o.Get(row)
+	o.Fail(err)
+	return value
+}
+
+// Fail is Tx.Fail.
+func (o Owner) Fail(err error) { o.tx.Fail(err) }
+
+// Put writes a row. A row that the input must not access fails the transaction. So does a row that exceeds a limit, which makes
+// the record a bad record.
+func (o Owner) Put(row, value []byte) { o.write(row, value, false) }
 
 // Delete removes a row. It is not an error if the row does not exist.
-func (o Owner) Delete(row []byte) error { return o.write(row, nil, true) }
+func (o Owner) Delete(row []byte) { o.write(row, nil, true) }
 
-func (o Owner) write(row, value []byte, deleted bool) error {
-	if err := o.usable(); err != nil {
-		return err
+func (o Owner) write(row, value []byte, deleted bool) {
+	tx := o.tx
+	switch {
+	case !tx.open():
+	case len(o.name)+len(row) > maxNameBytes:
+		tx.bad("row name of %d bytes with its owner, more than %d", len(o.name)+len(row), maxNameBytes)
+	case len(value) > int(tx.s.cfg.MaxValueBytes):
+		tx.bad("row of %d bytes, more than %d", len(value), tx.s.cfg.MaxValueBytes)
+	case tx.hasRoom(len(o.name) + 1 + len(row) + len(value)):
+		tx.s.pending.put(o.log(), o.name, row, value, deleted)
 	}
-	tx, cfg := o.tx, o.tx.s.cfg
-	if len(o.name)+len(row) > maxNameBytes {
-		return tx.bad("row name of %d bytes with its owner, more than %d", len(o.name)+len(row), maxNameBytes)
-	}
-	if len(value) > int(cfg.MaxValueBytes) {
-		return tx.bad("row of %d bytes, more than %d", len(value), cfg.MaxValueBytes)
-	}
-	if err := tx.checkRoom(len(o.name) + 1 + len(row) + len(value)); err != nil {
-		return err
-	}
-	tx.s.pending.put(o.log(), o.name, row, value, deleted)
-	return nil
 }
 
 // log returns the owner's writes. Consecutive writes to the same owner look them up only once.
@@ -71,37 +65,35 @@ func (o Owner) log() *ownerLog {
 // Scan visits rows in order, including those that this callback wrote, until visit returns false. Writes by visit do not
 // affect the scan.
 func (o Owner) Scan(s Scan, visit func(row, value []byte) bool) error {
-	if err := o.usable(); err != nil {
-		return err
+	if !o.tx.open() {
+		return o.tx.err
 	}
 	return o.tx.s.scan(o.name, s, visit)
 }
 
 // SetTimer makes the group's TimerFunc run once with name when the broker's clock has passed at. A second timer with the
-// same owner, name and time is the same timer. Times are rounded up to microseconds.
-func (o Owner) SetTimer(at time.Time, name []byte) error { return o.timer(at, name, false) }
+// same owner, name and time is the same timer. Times are rounded up to microseconds. A name that exceeds a limit makes the record a
+// bad record.
+func (o Owner) SetTimer(at time.Time, name []byte) { o.timer(at, name, false) }
 
 // DropTimer removes a timer.
-func (o Owner) DropTimer(at time.Time, name []byte) error { return o.timer(at, name, true) }
+func (o Owner) DropTimer(at time.Time, name []byte) { o.timer(at, name, true) }
 
-func (o Owner) timer(at time.Time, name []byte, drop bool) error {
-	if err := o.usable(); err != nil {
-		return err
-	}
+func (o Owner) timer(at time.Time, name []byte, drop bool) {
 	tx := o.tx
-	if tx.s.topo.timer == nil {
-		return tx.fail(errNoTimerFunc)
+	if !tx.open() {
+		return
 	}
 	row := timerName(microsUp(at), o.name, name)
-	if len(row) > maxNameBytes {
-		return tx.bad("timer name of %d bytes with its owner, more than %d", len(row), maxNameBytes)
+	switch {
+	case tx.s.topo.timer == nil:
+		tx.Fail(errNoTimerFunc)
+	case len(row) > maxNameBytes:
+		tx.bad("timer name of %d bytes with its owner, more than %d", len(row), maxNameBytes)
+	case tx.hasRoom(len(row) + 1):
+		tx.s.putReserved(row, nil, drop)
+		tx.s.pending.timers = true
 	}
-	if err := tx.checkRoom(len(row) + 1); err != nil {
-		return err
-	}
-	tx.s.putReserved(row, nil, drop)
-	tx.s.pending.timers = true
-	return nil
 }
 
 // putReserved writes a reserved row, which has the empty owner.

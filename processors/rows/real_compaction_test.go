@@ -157,7 +157,8 @@ func (w *wire) shrinks(t *testing.T) {
 func (w *wire) keeper(n schemas.Micros) Group {
 	return Group{Name: "t", Inputs: []Input{Keyed(w.stream("t-in"), func(tx *Tx, rec *schemas.DeletedUser) error {
 		if rec.Time >= n {
-			return tx.Own().Delete([]byte("n"))
+			tx.Own().Delete([]byte("n"))
+			return nil
 		}
 		_, err := add(tx.Own(), 1)
 		return err

@@ -67,9 +67,33 @@ func Names(from RowReader, prefix []byte, limit int) (names [][]byte, err error)
 	return names, err
 }
 
+// Load is Value for a callback: a row that cannot be read or decoded fails the transaction, and counts as missing.
+func Load[T any, R packed.Row[T]](o Owner, row []byte) (value T, found bool) {
+	value, found, err := Value[T, R](o, row)
+	o.Fail(err)
+	return value, found
+}
+
+// LoadEach is Each for a callback: an error fails the transaction.
+func LoadEach[T any, R packed.Row[T]](o Owner, prefix []byte, visit func(rest string, value T)) {
+	o.Fail(Each[T, R](o, prefix, visit))
+}
+
+// LoadRows is ForEach for a callback: an error fails the transaction.
+func LoadRows(o Owner, s Scan, visit func(row, value []byte) (more bool, err error)) {
+	o.Fail(ForEach(o, s, visit))
+}
+
+// LoadNames is Names for a callback: an error fails the transaction.
+func LoadNames(o Owner, prefix []byte, limit int) [][]byte {
+	names, err := Names(o, prefix, limit)
+	o.Fail(err)
+	return names
+}
+
 // PutValue writes a row of a packed type.
-func PutValue[T any, R packed.Row[T]](o Owner, row []byte, value R) error {
-	return o.Put(row, packed.Encode[T](value))
+func PutValue[T any, R packed.Row[T]](o Owner, row []byte, value R) {
+	o.Put(row, packed.Encode[T](value))
 }
 
 // Validate returns a *schemas.BadRecordError unless the input event of the current record is valid and has the record's key;
@@ -78,78 +102,57 @@ func Validate(tx *Tx, e schemas.Input, verbs schemas.Verbs) error {
 	return schemas.ValidateRecord(e, tx.Key(), schemas.MicrosOf(tx.Time()), verbs)
 }
 
-// Send encodes rec and emits it to the stream's topic under key.
-func Send[T any](tx *Tx, s topics.Stream[T], key string, rec *T) error {
-	value, err := encoded(s, rec)
-	if err != nil {
-		return err
-	}
-	return tx.Emit(s.Name, key, value)
+// Send encodes rec and emits it to the stream's topic under key. A record that cannot be encoded fails the transaction.
+func Send[T any](tx *Tx, s topics.Stream[T], key string, rec *T) {
+	tx.Emit(s.Name, key, encoded(tx, s, rec))
 }
 
 // SendTo encodes rec and emits it to one partition of the stream's topic. The key does not determine the partition.
-func SendTo[T any](tx *Tx, s topics.Stream[T], partition int32, key string, rec *T) error {
-	value, err := encoded(s, rec)
-	if err != nil {
-		return err
-	}
-	return tx.EmitTo(s.Name, partition, key, value)
+func SendTo[T any](tx *Tx, s topics.Stream[T], partition int32, key string, rec *T) {
+	tx.EmitTo(s.Name, partition, key, encoded(tx, s, rec))
 }
 
-// Record reads a row that holds a record of s, or nil if there is none. If the row cannot be decoded, it returns an
-// Unreadable error.
-func Record[T any](o Owner, row []byte, s topics.Stream[T]) (*T, error) {
-	value, err := o.Get(row)
-	if err != nil || value == nil {
-		return nil, err
+// Record reads a row that holds a record of s, or nil if there is none. A row that cannot be read or decoded fails the transaction,
+// and counts as missing.
+func Record[T any](o Owner, row []byte, s topics.Stream[T]) *T {
+	value := o.Load(row)
+	if value == nil {
+		return nil
 	}
 	rec, err := s.Decode(value)
 	if err != nil {
-		return nil, fmt.Errorf("read a record of %s of %q: %w", s.Name, o.name, Unreadable(row, err))
+		o.Fail(fmt.Errorf("read a record of %s of %q: %w", s.Name, o.name, Unreadable(row, err)))
+		return nil
 	}
-	return rec, nil
+	return rec
 }
 
 // PutRecord encodes rec and writes it as a row.
-func PutRecord[T any](o Owner, row []byte, s topics.Stream[T], rec *T) error {
-	_, err := putEncoded(o, row, s, rec)
-	return err
+func PutRecord[T any](o Owner, row []byte, s topics.Stream[T], rec *T) {
+	o.Put(row, encoded(o.tx, s, rec))
 }
 
 // PutAndSend writes rec as a row, like PutRecord, and emits the same bytes, like Send.
-func PutAndSend[T any](o Owner, row []byte, s topics.Stream[T], key string, rec *T) error {
-	value, err := putEncoded(o, row, s, rec)
-	if err != nil {
-		return err
-	}
-	return o.tx.Emit(s.Name, key, value)
+func PutAndSend[T any](o Owner, row []byte, s topics.Stream[T], key string, rec *T) {
+	value := encoded(o.tx, s, rec)
+	o.Put(row, value)
+	o.tx.Emit(s.Name, key, value)
 }
 
 // PutAndSendLatest is PutAndSend for a record that is the state of the row: if a transaction contains several for one row, it sends
 // only the last one.
-func PutAndSendLatest[T any](o Owner, row []byte, s topics.Stream[T], key string, rec *T) error {
-	value, err := putEncoded(o, row, s, rec)
-	if err != nil {
-		return err
-	}
-	return o.tx.emitLatest(s.Name, key, value)
+func PutAndSendLatest[T any](o Owner, row []byte, s topics.Stream[T], key string, rec *T) {
+	value := encoded(o.tx, s, rec)
+	o.Put(row, value)
+	o.tx.emitLatest(s.Name, key, value)
 }
 
-// putEncoded writes rec as a row and returns its bytes.
-func putEncoded[T any](o Owner, row []byte, s topics.Stream[T], rec *T) ([]byte, error) {
-	value, err := encoded(s, rec)
-	if err != nil {
-		return nil, err
-	}
-	return value, o.Put(row, value)
-}
-
-func encoded[T any](s topics.Stream[T], rec *T) ([]byte, error) {
+func encoded[T any](tx *Tx, s topics.Stream[T], rec *T) []byte {
 	value, err := s.Encode(rec)
 	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", s.Name, err)
+		tx.Fail(fmt.Errorf("encode %s: %w", s.Name, err))
 	}
-	return value, nil
+	return value
 }
 
 // Unreadable returns an error for a row that cannot be decoded. It is not a *schemas.BadRecordError, because the input

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -31,10 +32,10 @@ func TestRecord_RoundTrip(t *testing.T) {
 	defer done()
 	want := schemas.DeletedUser{User: "user:1", Time: 7}
 	err = b.callAs("k", func(tx *Tx) error {
-		return errors.Join(
-			PutRecord(tx.Own(), []byte("put"), s, &want),
-			PutAndSend(tx.Own(), []byte("sent"), s, "other", &want),
-			tx.Own().Put([]byte("damaged"), []byte("no record")))
+		PutRecord(tx.Own(), []byte("put"), s, &want)
+		PutAndSend(tx.Own(), []byte("sent"), s, "other", &want)
+		tx.Own().Put([]byte("damaged"), []byte("no record"))
+		return nil
 	})
 	must.OK(t, err)
 	sent := b.pending.emits
@@ -47,19 +48,65 @@ func TestRecord_RoundTrip(t *testing.T) {
 			t.Errorf("%v, the row differs from the sent record:\n%s", err, diff)
 		}
 		for _, row := range []string{"put", "sent"} {
-			got, err := Record(tx.Own(), []byte(row), s)
-			if diff := cmp.Diff(&want, got); err != nil || diff != "" {
-				t.Errorf("row %q: %v\n%s", row, err, diff)
+			if diff := cmp.Diff(&want, Record(tx.Own(), []byte(row), s)); diff != "" {
+				t.Errorf("row %q:\n%s", row, diff)
 			}
 		}
-		if got, err := Record(tx.Own(), []byte("none"), s); got != nil || err != nil {
-			t.Errorf("missing row: %v, %v", got, err)
+		if got := Record(tx.Own(), []byte("none"), s); got != nil || tx.Err() != nil {
+			t.Errorf("missing row: %v, %v", got, tx.Err())
 		}
-		_, err = Record(tx.Own(), []byte("damaged"), s)
-		return err
+		if got := Record(tx.Own(), []byte("damaged"), s); got != nil {
+			t.Errorf("damaged row: %v", got)
+		}
+		if got := tx.Own().Load([]byte("put")); got != nil {
+			t.Errorf("a row after a failed read: %q, want none", got)
+		}
+		return nil
 	})
 	const wantErr = `read a record of out of "k": decode row "damaged": `
 	if bad := new(schemas.BadRecordError); err == nil || errors.As(err, &bad) || !strings.HasPrefix(err.Error(), wantErr) {
 		t.Errorf("a damaged row: %v, want an error with %s… that is not a BadRecordError", err, wantErr)
+	}
+}
+
+// one is a packed row with a number.
+type one struct{ n int64 }
+
+// Pack implements packed.Row.
+func (o *one) Pack(p *packed.Packer) {
+	p.Version(1)
+	packed.Int(p, &o.n)
+}
+
+func TestLoad_FailsTransaction(t *testing.T) {
+	b, done := newBench(t, group())
+	defer done()
+	must.OK(t, b.callAs("k", func(tx *Tx) error {
+		PutValue(tx.Own(), []byte("good"), &one{7})
+		tx.Own().Put([]byte("damaged"), []byte{99})
+		return nil
+	}))
+	unreadable := errors.New("unreadable")
+	for name, load := range map[string]func(Owner){
+		"Load":     func(o Owner) { Load[one](o, []byte("damaged")) },
+		"LoadEach": func(o Owner) { LoadEach(o, []byte("d"), func(string, one) {}) },
+		"LoadRows": func(o Owner) { LoadRows(o, Scan{}, func(_, _ []byte) (bool, error) { return true, unreadable }) },
+	} {
+		err := b.callAs("k", func(tx *Tx) error {
+			if row, found := Load[one](tx.Own(), []byte("good")); !found || row.n != 7 {
+				t.Errorf("got %v, %v", row, found)
+			}
+			load(tx.Own())
+			if _, found := Load[one](tx.Own(), []byte("good")); found {
+				t.Errorf("a row was found after %s failed", name)
+			}
+			if names := LoadNames(tx.Own(), nil, 0); len(names) > 0 {
+				t.Errorf("rows %q were found after %s failed", names, name)
+			}
+			return nil
+		})
+		if bad := new(schemas.BadRecordError); err == nil || errors.As(err, &bad) {
+			t.Errorf("%s of a damaged row: %v, want an error that is not a BadRecordError", name, err)
+		}
 	}
 }

@@ -136,7 +136,8 @@ func TestCallback_FailureIsRetriedExactlyOnce(t *testing.T) {
 				if rec.Time%40 == 7 && tries[rec.Time].Add(1) < 3 { // in the middle of its writes
 					return c.fail()
 				}
-				return Send(tx, w.stream("t-out"), tx.Key(), rec)
+				Send(tx, w.stream("t-out"), tx.Key(), rec)
+				return nil
 			})}
 			r := newRunner(t, w, t.TempDir(), g)
 			w.send(t, "t-in", 0, n, user)
@@ -173,7 +174,8 @@ func TestMemory_IsDiscardedWithThePartition(t *testing.T) {
 		if rec.Time%25 == 24 && panics.Add(1) <= 3 { // drops the pending batch
 			panic("bug")
 		}
-		return Send(tx, w.stream("t-out"), tx.Key(), rec)
+		Send(tx, w.stream("t-out"), tx.Key(), rec)
+		return nil
 	})}
 	r := newRunner(t, w, t.TempDir(), g)
 	w.send(t, "t-in", 0, n, func(int) string { return "user:1" })

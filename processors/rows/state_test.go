@@ -163,14 +163,10 @@ func step(t *rapid.T, tx *Tx, model map[string]map[string]string, owners []strin
 	switch rapid.IntRange(0, 4).Draw(t, "kind") {
 	case 0, 1:
 		value := rapid.StringN(0, 5, -1).Draw(t, "value")
-		if err := o.Put([]byte(row), []byte(value)); err != nil {
-			t.Fatalf("put: %v", err)
-		}
+		o.Put([]byte(row), []byte(value))
 		m[row] = value
 	case 2:
-		if err := o.Delete([]byte(row)); err != nil {
-			t.Fatalf("delete: %v", err)
-		}
+		o.Delete([]byte(row))
 		delete(m, row)
 	case 3:
 		got, err := o.Get([]byte(row))
@@ -223,9 +219,7 @@ func scanSame(t *rapid.T, o Owner, m map[string]string, s Scan) {
 		got = append(got, string(row)+"="+string(value))
 		if clobber {
 			name := append(bytes.Clone(row), 'x')
-			if err := o.Put(name, []byte("w")); err != nil {
-				t.Fatalf("put while scanning: %v", err)
-			}
+			o.Put(name, []byte("w"))
 			if _, err := o.Get(name); err != nil {
 				t.Fatalf("get while scanning: %v", err)
 			}
@@ -264,7 +258,8 @@ func TestState_ReplacedWritesAreNotSent(t *testing.T) {
 			if _, err := tx.Own().Get([]byte("n")); err != nil {
 				return err
 			}
-			return tx.Own().Put([]byte("n"), []byte{byte(i)})
+			tx.Own().Put([]byte("n"), []byte{byte(i)})
+			return nil
 		})
 		must.OK(t, err)
 	}
@@ -281,19 +276,14 @@ func TestTx_RejectsOtherOwners(t *testing.T) {
 		elsewhere += "1"
 	}
 	here := ownersOfPartition0(1)[0]
-	keyed := func(f func(tx *Tx) error) func(b *bench) error {
-		return func(b *bench) error { return b.callAs(here, f) }
+	keyed := func(f func(tx *Tx)) func(b *bench) error {
+		return func(b *bench) error { return b.callAs(here, writing(f)) }
 	}
-	batched := func(f func(tx *Tx) error) func(b *bench) error {
-		return func(b *bench) error { return b.call(f) }
+	batched := func(f func(tx *Tx)) func(b *bench) error {
+		return func(b *bench) error { return b.call(writing(f)) }
 	}
-	put := func(owner string) func(tx *Tx) error {
-		return func(tx *Tx) error { return tx.Of(owner).Put([]byte("r"), nil) }
-	}
-	ignored := func(owner string) func(tx *Tx) error {
-		return func(tx *Tx) error { _ = tx.Of(owner).Put([]byte("r"), nil); return nil }
-	}
-	common := func(tx *Tx) error { return tx.Common().Put([]byte("r"), nil) }
+	put := func(owner string) func(tx *Tx) { return func(tx *Tx) { tx.Of(owner).Put([]byte("r"), nil) } }
+	common := func(tx *Tx) { tx.Common().Put([]byte("r"), nil) }
 	for _, c := range []struct {
 		name string
 		call func(b *bench) error
@@ -302,19 +292,17 @@ func TestTx_RejectsOtherOwners(t *testing.T) {
 	}{
 		{name: "keyed, own", call: keyed(put(here))},
 		{name: "keyed, of another owner", call: keyed(put("x")), want: `rows of "x"`},
-		{name: "keyed, of another owner, error ignored", call: keyed(ignored("x")), want: `rows of "x"`},
 		{name: "batched, of the partition", call: batched(put(here))},
 		{name: "batched, of another partition", call: batched(put(elsewhere)), want: "its partition is", bad: true},
-		{name: "batched, of another partition, error ignored", call: batched(ignored(elsewhere)), want: "its partition is", bad: true},
-		{name: "batched, without an owner", call: batched(func(tx *Tx) error { return tx.Own().Put(nil, nil) }), want: "no single owner"},
+		{name: "batched, without an owner", call: batched(func(tx *Tx) { tx.Own().Put(nil, nil) }), want: "no single owner"},
 		{name: "keyed, common", call: keyed(common)},
 		{name: "batched, common", call: batched(common)},
-		{name: "keyed, of another owner after common rows", call: keyed(func(tx *Tx) error { return errors.Join(common(tx), put("x")(tx)) }), want: `rows of "x"`},
+		{name: "keyed, of another owner after common rows", call: keyed(func(tx *Tx) { common(tx); put("x")(tx) }), want: `rows of "x"`},
+		{name: "keyed, common rows after another owner", call: keyed(func(tx *Tx) { put("x")(tx); common(tx) }), want: `rows of "x"`},
 		{name: "empty owner", call: batched(put("")), want: "empty owner", bad: true},
 		{name: "zero byte", call: batched(put("a\x00b")), want: "zero byte", bad: true},
-		{name: "undeclared topic", call: batched(func(tx *Tx) error { return tx.Emit("x", "k", nil) }), want: "not among the outputs"},
-		{name: "undeclared topic, error ignored", call: batched(func(tx *Tx) error { _ = tx.Emit("x", "k", nil); return nil }), want: "not among the outputs"},
-		{name: "no such partition", call: batched(func(tx *Tx) error { return tx.EmitTo("out", 4, "k", nil) }), want: "partition 4 of 4"},
+		{name: "undeclared topic", call: batched(func(tx *Tx) { tx.Emit("x", "k", nil) }), want: "not among the outputs"},
+		{name: "no such partition", call: batched(func(tx *Tx) { tx.EmitTo("out", 4, "k", nil) }), want: "partition 4 of 4"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b, done := newBench(t, group())
@@ -338,30 +326,25 @@ func TestTx_Limits(t *testing.T) {
 	cfg := Config{MaxRecordWrites: 3, MaxRecordWriteBytes: 5000, MaxValueBytes: 50}
 	for _, c := range []struct {
 		name string
-		call func(tx *Tx) error
+		call func(tx *Tx)
 		want string // in the error; "": no error
 	}{
-		{"maximum of rows", func(tx *Tx) error { return puts(tx, 3) }, ""},
-		{"too many rows", func(tx *Tx) error { return puts(tx, 4) }, "more than 3 rows"},
-		{"rows and records together", func(tx *Tx) error { return errors.Join(puts(tx, 3), tx.Emit("out", "k", nil)) }, "more than 3 rows"},
-		{"maximum length of a value", func(tx *Tx) error { return tx.Own().Put(nil, long(50)) }, ""},
-		{"value too long", func(tx *Tx) error { return tx.Own().Put(nil, long(51)) }, "row of 51 bytes"},
-		{"maximum length of a name", func(tx *Tx) error { return tx.Own().Put(long(maxNameBytes-1), nil) }, ""},
-		{"name too long", func(tx *Tx) error { return tx.Own().Put(long(maxNameBytes), nil) }, "row name of 4097 bytes"},
-		{"timer name too long", func(tx *Tx) error { return tx.Own().SetTimer(time.Now(), long(maxNameBytes-10)) }, "timer name of 4097 bytes"},
-		{"record too long", func(tx *Tx) error { return tx.Emit("out", "k", long(51)) }, "emit to out: 51 bytes"},
-		{"too many bytes", func(tx *Tx) error {
-			return errors.Join(tx.Own().Put(long(4000), nil), tx.Emit("out", string(long(1000)), nil))
-		}, "more than 5000 bytes"},
+		{"maximum of rows", func(tx *Tx) { puts(tx, 3) }, ""},
+		{"too many rows", func(tx *Tx) { puts(tx, 4) }, "more than 3 rows"},
+		{"rows and records together", func(tx *Tx) { puts(tx, 3); tx.Emit("out", "k", nil) }, "more than 3 rows"},
+		{"maximum length of a value", func(tx *Tx) { tx.Own().Put(nil, long(50)) }, ""},
+		{"value too long", func(tx *Tx) { tx.Own().Put(nil, long(51)) }, "row of 51 bytes"},
+		{"maximum length of a name", func(tx *Tx) { tx.Own().Put(long(maxNameBytes-1), nil) }, ""},
+		{"name too long", func(tx *Tx) { tx.Own().Put(long(maxNameBytes), nil) }, "row name of 4097 bytes"},
+		{"timer name too long", func(tx *Tx) { tx.Own().SetTimer(time.Now(), long(maxNameBytes-10)) }, "timer name of 4097 bytes"},
+		{"record too long", func(tx *Tx) { tx.Emit("out", "k", long(51)) }, "emit to out: 51 bytes"},
+		{"too many bytes", func(tx *Tx) { tx.Own().Put(long(4000), nil); tx.Emit("out", string(long(1000)), nil) }, "more than 5000 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b, done := newBench(t, group())
 			defer done()
 			b.cfg = &cfg
-			err := b.callAs("k", func(tx *Tx) error {
-				_ = c.call(tx) // an exceeded limit fails the callback even if the error is ignored
-				return nil
-			})
+			err := b.callAs("k", writing(c.call))
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want one with %q", err, c.want)
 			}
@@ -384,14 +367,14 @@ func TestTx_Room(t *testing.T) {
 			defer done()
 			b.cfg = &Config{MaxRecordWrites: 5, MaxRecordWriteBytes: 100, MaxValueBytes: 100}
 			err := b.callAs("k", func(tx *Tx) error {
-				if err := errors.Join(puts(tx, 2), tx.Emit("out", "k", []byte("v"))); err != nil {
-					return err
-				}
+				puts(tx, 2)
+				tx.Emit("out", "k", []byte("v"))
 				rows, bytes := tx.Room()
 				if rows != 2 {
 					t.Errorf("Room: %d rows of 5 after 3 are written, want 2", rows)
 				}
-				return tx.Emit("out", "k", make([]byte, bytes-len("k")+c.more))
+				tx.Emit("out", "k", make([]byte, bytes-len("k")+c.more))
+				return nil
 			})
 			if (err != nil) != c.bad {
 				t.Errorf("got %v, want an error: %v", err, c.bad)
@@ -400,36 +383,66 @@ func TestTx_Room(t *testing.T) {
 	}
 }
 
-func puts(tx *Tx, n int) error {
+func puts(tx *Tx, n int) {
 	for i := range n {
-		if err := tx.Own().Put([]byte{byte(i)}, nil); err != nil {
-			return err
-		}
+		tx.Own().Put([]byte{byte(i)}, nil)
 	}
-	return nil
 }
 
 func TestTx_UnusableAfterCallback(t *testing.T) {
 	b, done := newBench(t, group())
 	defer done()
-	var kept Tx
 	var own Owner
 	if err := b.callAs("k", func(tx *Tx) error { own = tx.Own(); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	kept = b.tx
-	if err := kept.Emit("out", "k", nil); !errors.Is(err, errUsedAfter) {
-		t.Errorf("emit: %v, want %v", err, errUsedAfter)
-	}
-	if err := own.Put(nil, nil); !errors.Is(err, errUsedAfter) {
-		t.Errorf("put: %v, want %v", err, errUsedAfter)
+	for name, use := range map[string]func(){
+		"emit": func() { b.tx.Emit("out", "k", nil) }, "put": func() { own.Put(nil, nil) }, "timer": func() { own.SetTimer(time.Now(), nil) },
+		"get": func() { _, _ = own.Get(nil) },
+	} {
+		use()
+		if rows, bytes := b.tx.Room(); rows != 0 || bytes != 0 {
+			t.Errorf("Room: %d rows and %d bytes, want none", rows, bytes)
+		}
+		if err := b.callAs("k", func(*Tx) error { return nil }); !errors.Is(err, errUsedAfter) {
+			t.Errorf("%s: the next callback returned %v, want %v", name, err, errUsedAfter)
+		}
+		must.OK(t, b.callAs("k", func(*Tx) error { return nil }))
 	}
 	if _, err := own.Get(nil); !errors.Is(err, errUsedAfter) {
 		t.Errorf("get: %v, want %v", err, errUsedAfter)
 	}
-	if rows, bytes := kept.Room(); rows != 0 || bytes != 0 {
-		t.Errorf("Room: %d rows and %d bytes, want none", rows, bytes)
+}
+
+// A failed write prevents all later ones, and reads return its error.
+func TestTx_StopsAfterFailedWrite(t *testing.T) {
+	b, done := newBench(t, group())
+	defer done()
+	err := b.callAs("k", func(tx *Tx) error {
+		tx.Own().Put([]byte("first"), nil)
+		tx.Emit("x", "k", nil)
+		tx.Own().Put([]byte("second"), nil)
+		tx.Own().SetTimer(time.Now(), nil)
+		tx.Emit("out", "k", nil)
+		if written := len(b.pending.writes) + len(b.pending.emits); written != 1 {
+			t.Errorf("%d rows and records, want only the row before the error", written)
+		}
+		if _, err := tx.Own().Get([]byte("first")); err == nil || err != tx.Err() {
+			t.Errorf("get: %v, want %v", err, tx.Err())
+		}
+		if err := tx.Own().Scan(Scan{}, func(_, _ []byte) bool { return true }); err == nil || err != tx.Err() {
+			t.Errorf("scan: %v, want %v", err, tx.Err())
+		}
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "emit to x") {
+		t.Errorf("got %v, want the error of the undeclared topic", err)
 	}
+}
+
+// writing returns a callback that only writes.
+func writing(f func(tx *Tx)) func(tx *Tx) error {
+	return func(tx *Tx) error { f(tx); return nil }
 }
 
 func TestTimerName_SortsByTimeThenOwner(t *testing.T) {

@@ -53,7 +53,8 @@ func (w *wire) timerGroup(f *fired, then TimerFunc) Group {
 		Name: "t", Outputs: []string{"t-out"},
 		Inputs: []Input{Keyed(w.stream("t-in"), func(tx *Tx, rec *schemas.DeletedUser) error {
 			after := time.Duration(rec.Time) * time.Millisecond
-			return tx.Own().SetTimer(tx.Time().Add(after), fmt.Appendf(nil, "%d", rec.Time))
+			tx.Own().SetTimer(tx.Time().Add(after), fmt.Appendf(nil, "%d", rec.Time))
+			return nil
 		})},
 		Timer: func(tx *Tx, o Owner, name []byte, at time.Time) error {
 			if then != nil {
@@ -145,7 +146,8 @@ func TestTimers_DroppedTimerDoesNotFire(t *testing.T) {
 	w, f := newWire(t), new(fired)
 	g := w.timerGroup(f, func(tx *Tx, o Owner, name []byte, at time.Time) error {
 		if string(name) == "400" { // the first drops the second, which is due in the same tick
-			return o.DropTimer(at, []byte("second"))
+			o.DropTimer(at, []byte("second"))
+			return nil
 		}
 		return nil
 	})
@@ -154,7 +156,8 @@ func TestTimers_DroppedTimerDoesNotFire(t *testing.T) {
 		if err := set(tx, value); err != nil {
 			return err
 		}
-		return tx.Own().SetTimer(tx.Time().Add(400*time.Millisecond), []byte("second"))
+		tx.Own().SetTimer(tx.Time().Add(400*time.Millisecond), []byte("second"))
+		return nil
 	}
 	r, _ := w.run(t, t.TempDir(), g)
 	w.send(t, "t-in", 400, 1, func(int) string { return "user:1" })
@@ -172,9 +175,7 @@ func TestTimers_BadTimerGoesToDeadLetters(t *testing.T) {
 	w, f := newWire(t), new(fired)
 	r := newRunner(t, w, t.TempDir(), w.timerGroup(f, func(tx *Tx, o Owner, name []byte, _ time.Time) error {
 		if string(name) == "200" {
-			if err := o.Put([]byte("half"), nil); err != nil {
-				return err
-			}
+			o.Put([]byte("half"), nil)
 			return schemas.Bad("cannot be")
 		}
 		return nil
@@ -267,7 +268,7 @@ func TestSetTimer_RequiresTimerFunc(t *testing.T) {
 	g.Timer = nil
 	b, done := newBench(t, g)
 	defer done()
-	err := b.callAs("k", func(tx *Tx) error { _ = tx.Own().SetTimer(time.Now(), nil); return nil })
+	err := b.callAs("k", func(tx *Tx) error { tx.Own().SetTimer(time.Now(), nil); return nil })
 	if err == nil || !strings.Contains(err.Error(), "no Timer") {
 		t.Errorf("error %v, want %v", err, errNoTimerFunc)
 	}

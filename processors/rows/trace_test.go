@@ -47,7 +47,8 @@ func echo() Group {
 		if string(value) == "broken" {
 			return errors.New("dependency is unavailable")
 		}
-		return tx.Emit("out", tx.Key(), value)
+		tx.Emit("out", tx.Key(), value)
+		return nil
 	}}}}
 }
 

@@ -11,9 +11,13 @@ import (
 )
 
 // Tx is the context of a callback: the rows that it may access, the topics that it may emit to, and the timestamp of its
-// record. It is valid until the callback returns. The writes of a callback count only if it returns nil. A
-// *schemas.BadRecordError undoes them and sends the record to the dead-letter topic. Any other error stops the partition,
-// and the supervisor restarts the group from the same record.
+// record. It is valid until the callback returns; a use after that fails the next callback of the partition. The writes of a
+// callback count only if it returns nil. A *schemas.BadRecordError undoes them and sends the record to the dead-letter topic. Any
+// other error stops the partition, and the supervisor restarts the group from the same record.
+//
+// Writes, and the reads for callbacks (Load and the functions with this prefix, Record), return no error. An error fails the
+// transaction: later writes have no effect, later reads find nothing, and the callback's result is that error. A callback need
+// not check for it, because nothing that it decides afterwards has an effect. See Err.
 type Tx struct {
 	s            *state
 	key          string
@@ -23,7 +27,7 @@ type Tx struct {
 	cachedOrigin int64 // from.since(), once it was called; 0: not yet
 
 	start mark
-	err   error // the first misuse or exceeded limit: the callback fails even if it ignores the error
+	err   error // see Err
 
 	checked string    // the last owner that Of has accepted …
 	log     *ownerLog // … and its writes; nil: none yet
@@ -53,14 +57,14 @@ var (
 	errNoTimerFunc = errors.New("set timer: the group has no Timer")
 )
 
-// begin makes tx the transaction of the next callback.
+// begin makes tx the transaction of the next callback. If tx was used since the previous callback, it has failed.
 func (s *state) begin(tx *Tx, key, owner string, at time.Time, from origin) {
 	s.scratch = s.scratch[:0]
-	*tx = Tx{s: s, key: key, owner: owner, time: at, from: from, start: s.pending.mark()}
+	*tx = Tx{s: s, key: key, owner: owner, time: at, from: from, start: s.pending.mark(), err: tx.err}
 }
 
-// end closes tx. It returns the error of the callback, or that of a misuse that the callback ignored. After an error, it
-// undoes the callback's writes.
+// end closes tx. It returns the error of the transaction, or that of the callback. After an error, it undoes the callback's
+// writes.
 func (s *state) end(tx *Tx, err error) error {
 	if tx.err != nil {
 		err = tx.err
@@ -68,28 +72,36 @@ func (s *state) end(tx *Tx, err error) error {
 	if err != nil {
 		s.pending.undo(tx.start)
 	}
-	tx.s = nil
+	tx.s, tx.err = nil, nil
 	return err
 }
 
-// fail stores the first error.
-func (tx *Tx) fail(err error) error {
+// Err returns the first error of the transaction, or nil. It is needed only to undo effects outside of the transaction.
+func (tx *Tx) Err() error { return tx.err }
+
+// open reports whether the callback is running and the transaction has not failed.
+func (tx *Tx) open() bool {
+	if tx.s == nil {
+		tx.Fail(errUsedAfter)
+	}
+	return tx.err == nil
+}
+
+// Fail fails the transaction with err, unless err is nil or the transaction has failed before.
+func (tx *Tx) Fail(err error) {
 	if tx.err == nil {
 		tx.err = err
 	}
-	return err
 }
 
 // bad stores an error that sends the record to the dead-letter topic.
-func (tx *Tx) bad(format string, args ...any) error {
-	return tx.fail(schemas.Bad(fmt.Sprintf(format, args...)))
-}
+func (tx *Tx) bad(format string, args ...any) { tx.Fail(schemas.Bad(fmt.Sprintf(format, args...))) }
 
 // Own returns the rows of the record's key, or in a timer callback those of the timer's owner. In a batched input,
 // their use is an error.
 func (tx *Tx) Own() Owner {
 	if tx.owner == "" {
-		tx.fail(errNoOwnRows)
+		tx.Fail(errNoOwnRows)
 		return Owner{tx: tx}
 	}
 	return Owner{tx: tx, name: tx.owner}
@@ -100,14 +112,14 @@ func (tx *Tx) Own() Owner {
 // record.
 func (tx *Tx) Of(owner string) Owner {
 	if tx.s == nil {
-		tx.fail(errUsedAfter)
+		tx.Fail(errUsedAfter)
 		return Owner{tx: tx}
 	}
 	if owner == tx.owner && owner != "" || owner == tx.checked && owner != "" {
 		return Owner{tx: tx, name: owner}
 	}
 	if err := tx.checkAccess(owner); err != nil {
-		tx.fail(err)
+		tx.Fail(err)
 		return Owner{tx: tx}
 	}
 	tx.checked, tx.log = owner, nil
@@ -151,7 +163,7 @@ func (tx *Tx) Partitions() int32 { return tx.s.topo.partitions }
 // Memory returns the value that the callbacks of this partition share, see Group.Memory. Callbacks run one at a time.
 func (tx *Tx) Memory() any {
 	if tx.s == nil {
-		tx.fail(errUsedAfter)
+		tx.Fail(errUsedAfter)
 		return nil
 	}
 	return tx.s.memory
@@ -160,68 +172,62 @@ func (tx *Tx) Memory() any {
 // Time returns the record's timestamp. It is the only current time in a callback.
 func (tx *Tx) Time() time.Time { return tx.time }
 
-// Emit sends value under key to a declared topic, to the partition of key. An error (undeclared topic, exceeded limit) also
-// fails the callback if it is ignored. A nil value is a tombstone.
-func (tx *Tx) Emit(topic, key string, value []byte) error {
-	if tx.s == nil {
-		return tx.fail(errUsedAfter)
-	}
-	return tx.EmitTo(topic, topics.Partition(key, tx.s.topo.partitions), key, value)
-}
+// Emit sends value under key to a declared topic, to the partition of key. A nil value is a tombstone.
+func (tx *Tx) Emit(topic, key string, value []byte) { tx.emitByKey(topic, key, value) }
 
 // EmitTo sends value to one partition of a declared topic.
-func (tx *Tx) EmitTo(topic string, partition int32, key string, value []byte) error {
-	_, err := tx.emit(topic, partition, key, value)
-	return err
+func (tx *Tx) EmitTo(topic string, partition int32, key string, value []byte) {
+	tx.emit(topic, partition, key, value)
 }
 
-// emit adds an output record, unless it is dropped, see state.emit.
-func (tx *Tx) emit(topic string, partition int32, key string, value []byte) (*emit, error) {
-	if tx.s == nil {
-		return nil, tx.fail(errUsedAfter)
+func (tx *Tx) emitByKey(topic, key string, value []byte) *emit {
+	if !tx.open() {
+		return nil
+	}
+	return tx.emit(topic, topics.Partition(key, tx.s.topo.partitions), key, value)
+}
+
+// emit adds an output record. It returns nil if the transaction has failed or the record is dropped, see state.emit.
+func (tx *Tx) emit(topic string, partition int32, key string, value []byte) *emit {
+	if !tx.open() {
+		return nil
 	}
 	index, ok := tx.s.topo.outputs[topic]
 	switch {
 	case !ok:
-		return nil, tx.fail(fmt.Errorf("emit to %s: not among the outputs of group %s", topic, tx.s.topo.name))
+		tx.Fail(fmt.Errorf("emit to %s: not among the outputs of group %s", topic, tx.s.topo.name))
 	case partition < 0 || partition >= tx.s.topo.partitions:
-		return nil, tx.fail(fmt.Errorf("emit to %s: partition %d of %d", topic, partition, tx.s.topo.partitions))
+		tx.Fail(fmt.Errorf("emit to %s: partition %d of %d", topic, partition, tx.s.topo.partitions))
 	case len(value) > int(tx.s.cfg.MaxValueBytes):
-		return nil, tx.bad("emit to %s: %d bytes, more than %d", topic, len(value), tx.s.cfg.MaxValueBytes)
+		tx.bad("emit to %s: %d bytes, more than %d", topic, len(value), tx.s.cfg.MaxValueBytes)
 	case len(key)+len(value) > int(tx.s.cfg.MaxValueBytes)+maxNameBytes: // a retry may have a long key
-		return nil, tx.bad("emit to %s: key and value of %d bytes, more than %d", topic, len(key)+len(value), tx.s.cfg.MaxValueBytes+maxNameBytes)
+		tx.bad("emit to %s: key and value of %d bytes, more than %d", topic, len(key)+len(value), tx.s.cfg.MaxValueBytes+maxNameBytes)
+	case tx.hasRoom(len(key) + len(value)):
+		return tx.s.emit(index, partition, key, value, tx.originTime())
 	}
-	if err := tx.checkRoom(len(key) + len(value)); err != nil {
-		return nil, err
-	}
-	return tx.s.emit(index, partition, key, value, tx.originTime()), nil
+	return nil
 }
 
 // emitLatest is Emit for a record that is the state of the row that the callback has just written. If a later callback of the
 // transaction replaces the row, the record is not sent.
-func (tx *Tx) emitLatest(topic, key string, value []byte) error {
-	e, err := tx.emit(topic, topics.Partition(key, tx.s.topo.partitions), key, value)
-	if e != nil {
+func (tx *Tx) emitLatest(topic, key string, value []byte) {
+	if e := tx.emitByKey(topic, key, value); e != nil {
 		e.row = int32(len(tx.s.pending.writes))
 	}
-	return err
 }
 
 // EmitRetry is EmitTo for the retry of a dead letter, see topics.Retry.
-func (tx *Tx) EmitRetry(topic string, partition int32, key string, value []byte, retry topics.Retry) error {
-	e, err := tx.emit(topic, partition, key, value)
-	if err != nil || e == nil {
-		return err
+func (tx *Tx) EmitRetry(topic string, partition int32, key string, value []byte, retry topics.Retry) {
+	if e := tx.emit(topic, partition, key, value); e != nil {
+		tx.s.pending.wrap(e, envelope{topic: topic, headers: map[string][]byte{topics.RetryHeader: retry.Value()}, isNew: true})
 	}
-	tx.s.pending.wrap(e, envelope{topic: topic, headers: map[string][]byte{topics.RetryHeader: retry.Value()}, isNew: true})
-	return nil
 }
 
 // Room returns how many more rows and records the callback may write within Config.MaxRecordWrites, and how many more
 // bytes of them, including names, within Config.MaxRecordWriteBytes. After the callback has returned, it returns 0, 0.
 func (tx *Tx) Room() (rows, bytes int) {
 	if tx.s == nil {
-		tx.fail(errUsedAfter)
+		tx.Fail(errUsedAfter)
 		return 0, 0
 	}
 	b, cfg := tx.s.pending, tx.s.cfg
@@ -238,15 +244,15 @@ func (tx *Tx) HasRoomFor(rows, bytes int) bool {
 	return leftRows >= rows && leftBytes >= bytes
 }
 
-// checkRoom returns an error if a row or record of the given size exceeds the limits of the callback.
-func (tx *Tx) checkRoom(bytes int) error {
+// hasRoom reports whether a row or record of the given size is within the limits of the callback. If not, the transaction fails.
+func (tx *Tx) hasRoom(bytes int) bool {
 	switch rowsLeft, bytesLeft := tx.Room(); {
 	case rowsLeft <= 0:
-		return tx.bad("callback wrote more than %d rows and records", tx.s.cfg.MaxRecordWrites)
+		tx.bad("callback wrote more than %d rows and records", tx.s.cfg.MaxRecordWrites)
 	case bytes > bytesLeft:
-		return tx.bad("callback wrote more than %d bytes of rows and records", tx.s.cfg.MaxRecordWriteBytes)
+		tx.bad("callback wrote more than %d bytes of rows and records", tx.s.cfg.MaxRecordWriteBytes)
 	}
-	return nil
+	return tx.err == nil
 }
 
 // originTime returns when the external event arrived that the record originates from.

@@ -24,7 +24,8 @@ func (w *wire) twin() Group {
 		if err != nil {
 			return err
 		}
-		return tx.Own().Put([]byte("m"), []byte{byte(n >> 8), byte(n)})
+		tx.Own().Put([]byte("m"), []byte{byte(n >> 8), byte(n)})
+		return nil
 	})}}
 }
 

@@ -14,15 +14,9 @@ type Table map[string][]byte
 
 func (m Table) Get(row []byte) ([]byte, error) { return m[string(row)], nil }
 
-func (m Table) Put(row, value []byte) error {
-	m[string(row)] = slices.Clone(value)
-	return nil
-}
+func (m Table) Put(row, value []byte) { m[string(row)] = slices.Clone(value) }
 
-func (m Table) Delete(row []byte) error {
-	delete(m, string(row))
-	return nil
-}
+func (m Table) Delete(row []byte) { delete(m, string(row)) }
 
 func (m Table) Scan(s rows.Scan, visit func(row, value []byte) bool) error {
 	names := slices.Sorted(maps.Keys(m))

@@ -28,10 +28,9 @@ func tally(s *topics.Streams) rows.Group {
 			if value != nil {
 				n = binary.BigEndian.Uint64(value)
 			}
-			if err := tx.Own().Put([]byte("n"), binary.BigEndian.AppendUint64(nil, n+1)); err != nil {
-				return err
-			}
-			return rows.Send(tx, s.EdgeWeights, tx.Key(), &schemas.EdgeWeight{Followee: schemas.Followee(e.User), User: e.User, Weight: 1})
+			tx.Own().Put([]byte("n"), binary.BigEndian.AppendUint64(nil, n+1))
+			rows.Send(tx, s.EdgeWeights, tx.Key(), &schemas.EdgeWeight{Followee: schemas.Followee(e.User), User: e.User, Weight: 1})
+			return nil
 		})},
 		Outputs: []string{topics.EdgeWeights},
 	}
@@ -134,7 +133,8 @@ func newest(s *topics.Streams) rows.Group {
 			if old != nil && int64(binary.BigEndian.Uint64(old)) >= int64(e.Time) {
 				return nil
 			}
-			return tx.Own().Put([]byte("e"), binary.BigEndian.AppendUint64(nil, uint64(e.Time)))
+			tx.Own().Put([]byte("e"), binary.BigEndian.AppendUint64(nil, uint64(e.Time)))
+			return nil
 		})},
 	}
 }
