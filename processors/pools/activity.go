@@ -17,9 +17,9 @@ type userActivity struct {
 }
 
 // activityOf reads the activity of the record's user, or the zero value if there is none.
-func activityOf(tx *rows.Tx, own rows.Owner) (*userActivity, error) {
-	a, _, err := layout.ReadActivity(own)
-	return &userActivity{a, own, schemas.UserID(tx.Key())}, err
+func activityOf(tx *rows.Tx, own rows.Owner) *userActivity {
+	a, _ := rows.Load[layout.Activity](own, []byte{layout.KindActivity})
+	return &userActivity{a, own, schemas.UserID(tx.Key())}
 }
 
 // store writes the activity.
@@ -35,7 +35,8 @@ func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, at time.Time) er
 	thresholdsOf(tx).discard(schemas.UserID(tx.Key()))
 	user := schemas.UserID(tx.Key())
 	if string(name) == timerErase {
-		return g.eraseOn(tx, own, at)
+		g.eraseOn(tx, own, at)
+		return nil
 	}
 	if g.deleted.Has(user) {
 		return nil
@@ -44,13 +45,15 @@ func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, at time.Time) er
 	case timerSweep:
 		return g.sweepPools(tx, own, user)
 	case timerInactivity:
-		return g.checkInactivity(tx, own)
+		g.checkInactivity(tx, own)
 	case timerNotify:
-		return g.continueNotification(tx, own)
+		g.continueNotification(tx, own)
 	case timerFollows:
 		return g.balanceFollows(tx, own)
+	default:
+		return schemas.Bad(fmt.Sprintf("timer %q: want a timer of this group", name))
 	}
-	return schemas.Bad(fmt.Sprintf("timer %q: want a timer of this group", name))
+	return nil
 }
 
 // track starts the inactivity timer of an active user unless it is set. It is not set for a new user, nor after a period with
@@ -74,79 +77,68 @@ func (g *group) scheduleCheck(a *userActivity) {
 
 // checkInactivity handles the inactivity timer. It deactivates the user, or sets the timer again if the user was seen in the
 // meantime.
-func (g *group) checkInactivity(tx *rows.Tx, own rows.Owner) error {
-	a, err := activityOf(tx, own)
+func (g *group) checkInactivity(tx *rows.Tx, own rows.Owner) {
+	a := activityOf(tx, own)
 	now := schemas.MicrosOf(tx.Time())
-	if err != nil || g.cfg.InactiveAfter == 0 || a.CheckAt == 0 || a.Inactive || a.CheckAt > now { // a later timer checks
-		return err
+	if g.cfg.InactiveAfter == 0 || a.CheckAt == 0 || a.Inactive || a.CheckAt > now { // a later timer checks
+		return
 	}
 	if tx.Time().Before(a.LastSeen.Time().Add(g.cfg.InactiveAfter)) {
 		g.scheduleCheck(a)
-		return nil
+		return
 	}
 	a.Inactive, a.CheckAt, a.Expected, a.Received = true, 0, 0, 0
 	tx.Effect(effectDeactivated, 1)
-	if _, err := g.notifyFollowees(tx, a, layout.Notification{}); err != nil {
-		return err
-	}
+	g.notifyFollowees(tx, a, layout.Notification{})
 	a.store()
-	return nil
 }
 
 // recordVisit records a visit and reactivates an inactive user, also with InactiveAfter 0: the followees of a user who was
 // already inactive deliver nothing new without a backfill request.
-func (g *group) recordVisit(tx *rows.Tx, own rows.Owner) error {
-	a, err := activityOf(tx, own)
-	if err != nil {
-		return err
-	}
+func (g *group) recordVisit(tx *rows.Tx, own rows.Owner) {
+	a := activityOf(tx, own)
 	now := schemas.MicrosOf(tx.Time())
 	switch {
 	case a.Inactive:
-		return g.reactivate(tx, a)
+		g.reactivate(tx, a)
+		return
 	case a.CheckAt <= now || g.cfg.InactiveAfter == 0:
 		g.track(tx, a)
-		return nil
+		return
 	case now.Time().Sub(a.LastSeen.Time()) < g.cfg.InactiveAfter/100: // recent enough: this saves a row per visit
-		return nil
+		return
 	}
 	a.LastSeen = max(a.LastSeen, now)
 	a.store()
-	return nil
 }
 
 // reactivate reactivates an inactive user: it requests a backfill from every followee.
-func (g *group) reactivate(tx *rows.Tx, a *userActivity) error {
+func (g *group) reactivate(tx *rows.Tx, a *userActivity) {
 	a.Inactive, a.LastSeen = false, schemas.MicrosOf(tx.Time())
 	tx.Effect(effectReactivated, 1)
-	if err := g.requestBackfills(tx, a, ""); err != nil {
-		return err
-	}
+	g.requestBackfills(tx, a, "")
 	if g.cfg.InactiveAfter == 0 {
 		a.store()
-		return nil
+		return
 	}
 	g.scheduleCheck(a)
-	return nil
 }
 
 // requestBackfills requests backfills from the followees of a source ("": all). Chunks wait for them. Answers to an earlier
 // request are no longer counted.
-func (g *group) requestBackfills(tx *rows.Tx, a *userActivity, source schemas.Source) (err error) {
+func (g *group) requestBackfills(tx *rows.Tx, a *userActivity, source schemas.Source) {
 	a.BackfillID, a.Received = max(schemas.MicrosOf(tx.Time()), a.BackfillID+1), 0
-	a.Expected, err = g.notifyFollowees(tx, a, layout.Notification{Source: source})
-	return err
+	a.Expected = g.notifyFollowees(tx, a, layout.Notification{Source: source})
 }
 
 // countBackfill counts a followee's answer to a backfill request. It ignores answers to earlier requests.
-func (g *group) countBackfill(own rows.Owner, id schemas.Micros) error {
-	a, found, err := layout.ReadActivity(own)
-	if err != nil || !found || a.BackfillID != id || !a.IsBackfilling() {
-		return err
+func (g *group) countBackfill(own rows.Owner, id schemas.Micros) {
+	a, found := rows.Load[layout.Activity](own, []byte{layout.KindActivity})
+	if !found || a.BackfillID != id || !a.IsBackfilling() {
+		return
 	}
 	a.Received++
 	rows.PutValue(own, []byte{layout.KindActivity}, &a)
-	return nil
 }
 
 // userActive records that a user is active, even if the visit showed nothing.
@@ -158,5 +150,6 @@ func (g *group) userActive(tx *rows.Tx, r *schemas.UserActivity) error {
 		tx.Count(dropDeletedUser)
 		return nil
 	}
-	return g.recordVisit(tx, tx.Own())
+	g.recordVisit(tx, tx.Own())
+	return nil
 }

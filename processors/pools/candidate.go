@@ -29,9 +29,7 @@ func (g *group) deliver(tx *rows.Tx, d *schemas.Delivery) error {
 	}
 	tx.Effect(effectOf(d.Source), len(d.Pins)*len(d.Users))
 	g.sweepDelivered(tx, d)
-	if err := g.completeDelivery(tx, d); err != nil {
-		return err
-	}
+	g.completeDelivery(tx, d)
 	return g.trimPools(tx, p)
 }
 
@@ -54,17 +52,14 @@ func (g *group) putForUsers(tx *rows.Tx, d *schemas.Delivery, p *putter) {
 
 // completeDelivery completes an applied delivery: it counts the answer to a backfill request and sends the continuation
 // of the walk to fanout-loop.
-func (g *group) completeDelivery(tx *rows.Tx, d *schemas.Delivery) error {
+func (g *group) completeDelivery(tx *rows.Tx, d *schemas.Delivery) {
 	if d.BackfillID != 0 && len(d.Users) > 0 {
-		if err := g.countBackfill(tx.Of(string(d.Users[0])), d.BackfillID); err != nil {
-			return err
-		}
+		g.countBackfill(tx.Of(string(d.Users[0])), d.BackfillID)
 	}
 	if len(d.Continuation) == 0 {
-		return nil
+		return
 	}
 	tx.Emit(topics.FanoutLoop, tx.Key(), d.Continuation)
-	return nil
 }
 
 // effectOf returns the effect that a delivery of the source counts as.

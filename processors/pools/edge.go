@@ -31,7 +31,8 @@ func (g *group) edge(tx *rows.Tx, e *schemas.Edge) error {
 		own.Put(layout.GraphRow(register, e.Other), []byte{})
 		return nil
 	}
-	return endBlock(own, register, e)
+	endBlock(own, register, e)
+	return nil
 }
 
 func checkEdge(key string, e *schemas.Edge) (register byte, err error) {

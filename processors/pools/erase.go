@@ -31,13 +31,9 @@ func (g *group) erase(tx *rows.Tx, e *schemas.Erasure) error {
 	}
 	g.deleted.Note(e.User, e.Time) // later records cannot restore a row
 	own := tx.Own()
-	if err := g.dropTimers(tx, own, e); err != nil {
-		return err
-	}
-	more, err := g.eraseSome(tx, own, e, leftByErasure(tx, e.Step))
+	g.dropTimers(tx, own, e)
+	more := g.eraseSome(tx, own, e, leftByErasure(tx, e.Step))
 	switch {
-	case err != nil:
-		return err
 	case more && continuesByTimer(tx, e.Step):
 		own.SetTimer(tx.Time(), []byte(timerErase))
 		return nil
@@ -54,60 +50,51 @@ func (g *group) erase(tx *rows.Tx, e *schemas.Erasure) error {
 
 // eraseSome deletes the next rows, except those that leave selects, and notifies the followees in them. more reports whether
 // rows remain.
-func (g *group) eraseSome(tx *rows.Tx, own rows.Owner, e *schemas.Erasure, leave func(row []byte) bool) (more bool, err error) {
-	names, more, err := someRows(own, nil, eraseRows, leave)
-	if err != nil {
-		return false, err
-	}
+func (g *group) eraseSome(tx *rows.Tx, own rows.Owner, e *schemas.Erasure, leave func(row []byte) bool) (more bool) {
+	names, more := someRows(own, nil, eraseRows, leave)
 	for _, name := range names {
 		if !tx.HasRoom() {
-			return true, nil
+			return true
 		}
 		if other, ok := followeeIn(name); ok {
 			g.sendErasure(tx, e, other)
 		}
 		own.Delete(name)
 	}
-	return more, nil
+	return more
 }
 
 // eraseOn continues an erasure when the timer fires.
-func (g *group) eraseOn(tx *rows.Tx, own rows.Owner, at time.Time) error {
+func (g *group) eraseOn(tx *rows.Tx, own rows.Owner, at time.Time) {
 	e := &schemas.Erasure{User: schemas.UserID(tx.Key()), Time: schemas.MicrosOf(at)}
-	more, err := g.eraseSome(tx, own, e, keepNone)
-	if err != nil || !more {
-		return err
+	if g.eraseSome(tx, own, e, keepNone) {
+		own.SetTimer(tx.Time().Add(time.Millisecond), []byte(timerErase)) // a later time than that of the timer that just fired
 	}
-	own.SetTimer(tx.Time().Add(time.Millisecond), []byte(timerErase)) // a later time than that of the timer that just fired
-	return nil
 }
 
 // dropTimers removes the user's timers.
-func (g *group) dropTimers(tx *rows.Tx, own rows.Owner, e *schemas.Erasure) error {
+func (g *group) dropTimers(tx *rows.Tx, own rows.Owner, e *schemas.Erasure) {
 	if e.Step == schemas.EraseUser {
 		dropSweeps(tx, own, e.User)
 	}
-	a, _, err := layout.ReadActivity(own)
-	if err != nil || a.CheckAt == 0 {
-		return err
+	if a, _ := rows.Load[layout.Activity](own, []byte{layout.KindActivity}); a.CheckAt != 0 {
+		own.DropTimer(a.CheckAt.Time(), []byte(timerInactivity))
 	}
-	own.DropTimer(a.CheckAt.Time(), []byte(timerInactivity))
-	return nil
 }
 
 // someRows returns the names of the first rows of an owner with a prefix, at most limit, except those that leave selects. more
 // reports whether there are further rows.
-func someRows(own rows.Owner, prefix []byte, limit int, leave func(row []byte) bool) (names [][]byte, more bool, err error) {
-	err = own.Scan(rows.Scan{Prefix: prefix}, func(row, _ []byte) bool {
+func someRows(own rows.Owner, prefix []byte, limit int, leave func(row []byte) bool) (names [][]byte, more bool) {
+	rows.LoadRows(own, rows.Scan{Prefix: prefix}, func(row, _ []byte) (bool, error) {
 		if !leave(row) {
 			more = len(names) == limit
 			if !more {
 				names = append(names, slices.Clone(row))
 			}
 		}
-		return !more
+		return !more, nil
 	})
-	return names, more, err
+	return names, more
 }
 
 func keepNone([]byte) bool { return false }
@@ -152,28 +139,21 @@ func endFollow(own rows.Owner, e *schemas.Edge, wasRefused bool) {
 	switch {
 	case e.Erased:
 		own.Delete(row)
-		return
 	case wasRefused:
 		own.Put(row, formerRefused)
-		return
+	default:
+		own.Put(row, []byte{})
 	}
-	own.Put(row, []byte{})
 }
 
 // endBlock deletes a block that ended and records a former one; see endFollow.
-func endBlock(own rows.Owner, register byte, e *schemas.Edge) error {
+func endBlock(own rows.Owner, register byte, e *schemas.Edge) {
 	own.Delete(layout.GraphRow(register, e.Other))
 	row := layout.RowName(layout.KindFormer, e.Other)
 	switch {
 	case e.Erased:
 		own.Delete(row)
-		return nil
-	case register == layout.RegisterBlockedBy:
-		return nil
+	case register != layout.RegisterBlockedBy && own.Load(row) == nil:
+		own.Put(row, []byte{})
 	}
-	if former, err := own.Get(row); err != nil || former != nil {
-		return err
-	}
-	own.Put(row, []byte{})
-	return nil
 }

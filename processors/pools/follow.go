@@ -22,9 +22,7 @@ func (g *group) follow(tx *rows.Tx, own rows.Owner, e *schemas.Edge) error {
 		if err != nil {
 			return err
 		}
-		if err := g.notifyNewFollowee(tx, own, e, entered); err != nil {
-			return err
-		}
+		g.notifyNewFollowee(tx, own, e, entered)
 		return g.settleFollows(tx, own, f)
 	}
 	wasRefused, err := f.end(e.Other)
@@ -44,10 +42,7 @@ func (g *group) followsOf(tx *rows.Tx, own rows.Owner) (*follows, error) {
 			return nil
 		}
 		tx.Effect(effectAdmitted, 1)
-		a, err := activityOf(tx, own)
-		if err != nil {
-			return err
-		}
+		a := activityOf(tx, own)
 		g.sendMode(tx, other, a.Inactive)
 		return nil
 	})

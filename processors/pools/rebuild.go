@@ -39,17 +39,14 @@ func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
 			break
 		}
 		for _, kind := range layout.CandidateKinds() {
-			more, err := dropRows(tx, own, layout.SourcePrefix(kind, source), limit)
-			if err != nil {
-				return err
-			}
-			if more {
+			if dropRows(tx, own, layout.SourcePrefix(kind, source), limit) {
 				rows.Send(tx, g.streams.Rebuilds, tx.Key(), r)
 				return nil
 			}
 		}
 	}
-	return g.requestRebuild(tx, own, r)
+	g.requestRebuild(tx, own, r)
+	return nil
 }
 
 // rebuilt returns the sources that a Rebuild selects.
@@ -62,31 +59,27 @@ func rebuilt(source schemas.Source) []schemas.Source {
 
 // dropRows deletes the first rows with a prefix, at most limit and until the record is full. more reports whether rows
 // remain.
-func dropRows(tx *rows.Tx, own rows.Owner, prefix []byte, limit int) (more bool, err error) {
-	names, more, err := someRows(own, prefix, limit, keepNone)
-	if err != nil {
-		return false, err
-	}
+func dropRows(tx *rows.Tx, own rows.Owner, prefix []byte, limit int) (more bool) {
+	names, more := someRows(own, prefix, limit, keepNone)
 	for _, name := range names {
 		if !tx.HasRoom() {
-			return true, nil
+			return true
 		}
 		own.Delete(name)
 	}
-	return more, nil
+	return more
 }
 
 // requestRebuild requests backfills from the followees of the rebuilt sources, or from all followees if earlier answers are
 // outstanding. With InactiveAfter 0, it also reactivates an inactive user.
-func (g *group) requestRebuild(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) error {
-	a, err := activityOf(tx, own)
+func (g *group) requestRebuild(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) {
+	a := activityOf(tx, own)
 	switch {
-	case err != nil:
-		return err
 	case a.Inactive && g.cfg.InactiveAfter == 0:
-		return g.reactivate(tx, a)
+		g.reactivate(tx, a)
+		return
 	case a.Inactive:
-		return nil
+		return
 	}
 	g.track(tx, a)
 	tx.Effect(effectRebuilt, 1)
@@ -95,18 +88,14 @@ func (g *group) requestRebuild(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) 
 		source, unawaited = "", unawaited && a.Unawaited
 	}
 	if unawaited {
-		_, err = g.notifyFollowees(tx, a, layout.Notification{Source: source, Unawaited: true})
+		g.notifyFollowees(tx, a, layout.Notification{Source: source, Unawaited: true})
 	} else {
 		if a.IsBackfilling() {
 			source = ""
 		}
-		err = g.requestBackfills(tx, a, source)
-	}
-	if err != nil {
-		return err
+		g.requestBackfills(tx, a, source)
 	}
 	a.store()
-	return nil
 }
 
 // Carry selects the rows of the pools that a new generation carries over. It excludes the candidates that backfills deliver

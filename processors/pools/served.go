@@ -31,19 +31,11 @@ func (g *group) serve(tx *rows.Tx, s *schemas.Served) error {
 	}
 	limitTimes(s, schemas.MicrosOf(tx.Time().Add(schemas.MaxAhead)))
 	before := st
-	if err := g.show(tx, own, &st, s); err != nil {
-		return err
-	}
-	if err := g.applyDeferrals(tx, own, &before.Memory, s); err != nil {
-		return err
-	}
-	if err := trimSeen(tx, own, &st, int64(g.cfg.MaxSeenPins)); err != nil {
-		return err
-	}
+	g.show(tx, own, &st, s)
+	g.applyDeferrals(tx, own, &before.Memory, s)
+	trimSeen(tx, own, &st, int64(g.cfg.MaxSeenPins))
 	rows.PutValue(own, []byte{layout.KindState}, &st)
-	if err := g.recordVisit(tx, own); err != nil {
-		return err
-	}
+	g.recordVisit(tx, own)
 	if n := int64(max(1, g.cfg.MaxCandidates/4)); before.Head/n != st.Head/n { // keeps few rows of seen pins in a pool
 		_, err = g.trimAll(tx, own, s.User, sweepsNone)
 	}
@@ -95,24 +87,18 @@ func checkMemory(m *schemas.Memory) error {
 }
 
 // show writes and emits the new items of a Served.
-func (g *group) show(tx *rows.Tx, own rows.Owner, st *layout.State, s *schemas.Served) error {
-	seen, err := seenOf(own, s.Items)
-	if err != nil {
-		return err
-	}
+func (g *group) show(tx *rows.Tx, own rows.Owner, st *layout.State, s *schemas.Served) {
+	seen := seenOf(own, s.Items)
 	added, repeats := st.Show(s, seen)
 	for range repeats {
 		tx.Count(dropShown)
 	}
 	if added == nil {
-		return nil
+		return
 	}
 	markSeen(own, added)
-	if err := g.materialize(tx, own, st, added); err != nil {
-		return err
-	}
+	g.materialize(tx, own, st, added)
 	g.sendImpressions(tx, added)
-	return nil
 }
 
 // sendImpressions sends the impressions, one record per partition of pins.
@@ -133,18 +119,14 @@ func (g *group) sendImpressions(tx *rows.Tx, added *schemas.FeedEntries) {
 }
 
 // seenOf returns the items that the user has seen before.
-func seenOf(own rows.Owner, items []schemas.ServedItem) (map[schemas.PinID]bool, error) {
+func seenOf(own rows.Owner, items []schemas.ServedItem) map[schemas.PinID]bool {
 	seen := make(map[schemas.PinID]bool, len(items))
 	for i := range items {
-		value, err := own.Get(layout.RowName(layout.KindSeen, items[i].Pin))
-		if err != nil {
-			return nil, err
-		}
-		if value != nil {
+		if own.Load(layout.RowName(layout.KindSeen, items[i].Pin)) != nil {
 			seen[items[i].Pin] = true
 		}
 	}
-	return seen, nil
+	return seen
 }
 
 // markSeen marks the pins of new entries as seen.
@@ -161,29 +143,25 @@ func markSeen(own rows.Owner, added *schemas.FeedEntries) {
 // trimSeen removes the oldest seen pins beyond the cap. From then on, candidates created before the oldest remaining
 // one was shown are refused, because the removed pins are among them. The creation times of the removed pins also
 // count: because clocks differ, a pin can be created up to five minutes after it was shown.
-func trimSeen(tx *rows.Tx, own rows.Owner, st *layout.State, limit int64) error {
+func trimSeen(tx *rows.Tx, own rows.Owner, st *layout.State, limit int64) {
 	// atOnce bounds the work after the cap was lowered, which then takes several visits. longest is the maximum size of the
 	// two rows of a pin, in bytes.
 	const atOnce, longest = 2000, 2 << 10
 	rows, bytes := tx.Room()
 	over := min(st.Head-st.SeenTrimmed-limit, atOnce, int64(min(rows/4, bytes/2/longest)))
 	if over <= 0 {
-		return nil
+		return
 	}
 	if st.SeenTrimmed == 0 {
 		st.Refused = math.MinInt64
 	}
 	to := st.SeenTrimmed + over
-	oldest, err := layout.IndexedBetween(own, st.SeenTrimmed+1, to+1)
-	if err != nil {
-		return err
-	}
+	oldest, bad := layout.IndexedBetween(own, st.SeenTrimmed+1, to+1)
+	own.Fail(bad)
 	for _, p := range oldest {
-		was, err := readSeen(own, p.Pin)
-		switch {
-		case err != nil:
-			return err
-		case p.Position > to: // it is kept
+		was, bad := readSeen(own, p.Pin)
+		own.Fail(bad)
+		if p.Position > to { // it is kept
 			st.Refuse(was.Time)
 			continue
 		}
@@ -191,7 +169,6 @@ func trimSeen(tx *rows.Tx, own rows.Owner, st *layout.State, limit int64) error 
 		removeSeen(own, p)
 	}
 	st.SeenTrimmed = to
-	return nil
 }
 
 // removeSeen removes a pin, and its index row if it is the last pin of the visit.
@@ -221,33 +198,29 @@ func readSeen(t layout.Table, pin schemas.PinID) (layout.Seen, error) {
 // Config.MaxRecentItems.
 
 // materialize writes and sends the entries of a visit, and deletes the rows that have become too old.
-func (g *group) materialize(tx *rows.Tx, own rows.Owner, st *layout.State, added *schemas.FeedEntries) error {
+func (g *group) materialize(tx *rows.Tx, own rows.Owner, st *layout.State, added *schemas.FeedEntries) {
 	rows.PutAndSend(own, layout.PositionRow(layout.KindMaterialized, added.Last()), g.streams.FeedEntries, tx.Key(), added)
-	return trimMaterialized(own, st, st.Head-int64(g.cfg.MaxRecentItems))
+	trimMaterialized(own, st, st.Head-int64(g.cfg.MaxRecentItems))
 }
 
 // trimMaterialized deletes the rows up to a position. It starts at st.Trimmed, because a scan over deleted rows is slow.
-func trimMaterialized(own rows.Owner, st *layout.State, to int64) error {
+func trimMaterialized(own rows.Owner, st *layout.State, to int64) {
 	if to <= st.Trimmed {
-		return nil
+		return
 	}
 	var old [][]byte
 	scan := rows.Scan{Prefix: []byte{layout.KindMaterialized}, From: layout.PositionRow(layout.KindMaterialized, st.Trimmed+1)}
-	err := own.Scan(scan, func(name, _ []byte) bool {
+	rows.LoadRows(own, scan, func(name, _ []byte) (bool, error) {
 		if layout.PositionOf(name) > to {
-			return false
+			return false, nil
 		}
 		old = append(old, bytes.Clone(name))
-		return true
+		return true, nil
 	})
-	if err != nil {
-		return err
-	}
 	for _, name := range old {
 		own.Delete(name)
 	}
 	st.Trimmed = to
-	return nil
 }
 
 // Effects of deferral, in candidates.
@@ -258,7 +231,7 @@ const (
 
 // applyDeferrals counts the deferred candidates of a Served and drops those that were deferred for too long. before is the
 // memory of the previous Served.
-func (g *group) applyDeferrals(tx *rows.Tx, own rows.Owner, before *schemas.Memory, s *schemas.Served) error {
+func (g *group) applyDeferrals(tx *rows.Tx, own rows.Owner, before *schemas.Memory, s *schemas.Served) {
 	held := make(map[schemas.PinID]bool, len(before.Deferred))
 	for _, d := range before.Deferred {
 		held[d.Pin] = true
@@ -277,29 +250,23 @@ func (g *group) applyDeferrals(tx *rows.Tx, own rows.Owner, before *schemas.Memo
 	tx.Effect(effectDeferred, added)
 	tx.Effect(effectDeferredShown, shown)
 	if len(s.Expired) == 0 {
-		return nil
+		return
 	}
-	if err := g.dropExpired(tx, own, s.Expired); err != nil {
-		return err
-	}
-	return storeExpired(own, s.Expired)
+	g.dropExpired(tx, own, s.Expired)
+	storeExpired(own, s.Expired)
 }
 
 // dropExpired drops the candidates of pins in all sources. Like all dropped candidates, they return with a new delivery.
-func (g *group) dropExpired(tx *rows.Tx, own rows.Owner, pins []schemas.PinID) error {
+func (g *group) dropExpired(tx *rows.Tx, own rows.Owner, pins []schemas.PinID) {
 	dropped, counted := make(map[schemas.PinID]bool, len(pins)), map[schemas.PinID]bool{}
 	for _, pin := range pins {
 		dropped[pin] = true
 	}
-	list, err := layout.Sources(own)
-	if err != nil {
-		return err
-	}
+	list, bad := layout.Sources(own)
+	own.Fail(bad)
 	for _, source := range list {
-		all, err := layout.CandidateRows(own, source)
-		if err != nil {
-			return err
-		}
+		all, bad := layout.CandidateRows(own, source)
+		own.Fail(bad)
 		for i := range all {
 			if !dropped[all[i].Pin] {
 				continue
@@ -311,16 +278,10 @@ func (g *group) dropExpired(tx *rows.Tx, own rows.Owner, pins []schemas.PinID) e
 			own.Delete([]byte(all[i].Name))
 		}
 	}
-	return nil
 }
 
 // storeExpired stores pins that were deferred for too long. Only readers know the pulled pins, so it stores all of them,
 // including those that had a row: a pin of a pushed author is often pulled from an interest.
-func storeExpired(own rows.Owner, pins []schemas.PinID) error {
-	value, err := own.Get([]byte{layout.KindExpired})
-	if err != nil {
-		return err
-	}
-	own.Put([]byte{layout.KindExpired}, layout.AppendExpired(value, pins))
-	return nil
+func storeExpired(own rows.Owner, pins []schemas.PinID) {
+	own.Put([]byte{layout.KindExpired}, layout.AppendExpired(own.Load([]byte{layout.KindExpired}), pins))
 }
