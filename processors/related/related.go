@@ -95,30 +95,26 @@ func (g *group) request(tx *rows.Tx, r *schemas.RelatedRequest) error {
 	p := g.pairs.Get().(*pairing)
 	defer g.pairs.Put(p)
 	p.reset()
-	scale, err := g.scale(tx)
-	if err != nil {
-		return err
-	}
+	scale := g.scale(tx)
 	own := neighbors{tx.Own(), g.cfg, scale}
 	for i := range r.Near {
 		near := &r.Near[i]
-		if added, err := own.add(&near.Neighbor, near.Weight, near.Time); err != nil || !added {
-			return err
+		if !own.add(&near.Neighbor, near.Weight, near.Time) {
+			return nil
 		}
 		p.pair(near.Neighbor.ID, &r.Pin, near.Weight, near.Time)
 	}
 	p.interests(r.Pin.Interests, g.cfg.PairedInterests, r.Weight, r.Time)
-	if err := g.sendPairs(tx, p); err != nil {
-		return err
-	}
-	return g.offer(tx, own, r)
+	g.sendPairs(tx, p)
+	g.offer(tx, own, r)
+	return nil
 }
 
 // offer delivers the strongest neighbors of a pin to the user who acted on it.
-func (g *group) offer(tx *rows.Tx, own neighbors, r *schemas.RelatedRequest) error {
-	list, err := own.best(g.cfg.DeliveredNeighbors)
-	if err != nil || len(list) == 0 {
-		return err
+func (g *group) offer(tx *rows.Tx, own neighbors, r *schemas.RelatedRequest) {
+	list := own.best(g.cfg.DeliveredNeighbors)
+	if len(list) == 0 {
+		return
 	}
 	d := schemas.Delivery{Source: schemas.Related, Users: []schemas.UserID{r.User}}
 	for i := range list {
@@ -130,7 +126,6 @@ func (g *group) offer(tx *rows.Tx, own neighbors, r *schemas.RelatedRequest) err
 	for _, d.Pins = range schemas.DeliveryPortions(d.Pins) {
 		rows.SendTo(tx, g.streams.Deliveries, partition, tx.Key(), &d)
 	}
-	return nil
 }
 
 // save pairs a pin with those that were last saved to the same board.
@@ -139,10 +134,7 @@ func (g *group) save(tx *rows.Tx, s *schemas.BoardSave) error {
 		return err
 	}
 	b := board{tx.Own(), g.cfg.PairedBoardPins, g.streams}
-	others, err := b.add(s)
-	if err != nil {
-		return err
-	}
+	others := b.add(s)
 	p := g.pairs.Get().(*pairing)
 	defer g.pairs.Put(p)
 	p.reset()
@@ -151,7 +143,8 @@ func (g *group) save(tx *rows.Tx, s *schemas.BoardSave) error {
 		p.pair(s.Pin.ID, &other.Pin, weight, at)
 		p.pair(other.Pin.ID, &s.Pin, weight, at)
 	}
-	return g.sendPairs(tx, p)
+	g.sendPairs(tx, p)
+	return nil
 }
 
 // later returns the weight and time of a pair of saves: those of the later save, regardless of the order of arrival.
@@ -168,29 +161,21 @@ func (g *group) pair(tx *rows.Tx, r *schemas.RelatedPairs) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
-	scale, err := g.scale(tx)
-	if err != nil {
-		return err
-	}
+	scale := g.scale(tx)
 	p := g.pairs.Get().(*pairing)
 	defer g.pairs.Put(p)
 	p.reset()
 	for _, pair := range r.Pairs {
 		own, other := neighbors{tx.Of(string(pair.Of)), g.cfg, scale}, &r.Pins[pair.Neighbor]
-		added, err := own.add(other, pair.Weight, pair.Time)
-		if err != nil {
-			return err
-		}
-		if !added {
+		if !own.add(other, pair.Weight, pair.Time) {
 			p.remove(other.ID, pair.Of)
 		}
 	}
 	for _, removed := range r.Removed {
-		if err := (neighbors{tx.Of(string(removed.Of)), g.cfg, scale}).remove(removed.Neighbor); err != nil {
-			return err
-		}
+		neighbors{tx.Of(string(removed.Of)), g.cfg, scale}.remove(removed.Neighbor)
 	}
-	return g.sendPairs(tx, p)
+	g.sendPairs(tx, p)
+	return nil
 }
 
 // card deletes the neighbors of a deleted pin, and sends its removal to each of them.
@@ -204,40 +189,32 @@ func (g *group) card(tx *rows.Tx, c *schemas.Card) error {
 	p := g.pairs.Get().(*pairing)
 	defer g.pairs.Put(p)
 	p.reset()
-	ids, err := neighbors{own: tx.Own(), cfg: g.cfg}.clear()
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
+	for _, id := range (neighbors{own: tx.Own(), cfg: g.cfg}).clear() {
 		p.remove(id, schemas.ID(c.Pin))
 	}
-	return g.sendPairs(tx, p)
+	g.sendPairs(tx, p)
+	return nil
 }
 
 // scale returns the scale of all strengths of the partition.
-func (g *group) scale(tx *rows.Tx) (decay.Scale, error) {
-	return decay.UpdateScale(tx.Common(), schemas.MicrosOf(tx.Time()), g.cfg.HalfLife)
+func (g *group) scale(tx *rows.Tx) decay.Scale {
+	s, bad := decay.UpdateScale(tx.Common(), schemas.MicrosOf(tx.Time()), g.cfg.HalfLife)
+	tx.Fail(bad)
+	return s
 }
 
 // sendPairs sends the pairs to their partitions.
-func (g *group) sendPairs(tx *rows.Tx, p *pairing) error {
-	send := func(partition int, rec *schemas.RelatedPairs) error {
-		if len(rec.Pairs)+len(rec.Removed) == 0 {
-			return nil
+func (g *group) sendPairs(tx *rows.Tx, p *pairing) {
+	send := func(partition int, rec *schemas.RelatedPairs) {
+		if len(rec.Pairs)+len(rec.Removed) > 0 {
+			rows.SendTo(tx, g.streams.RelatedPairs, int32(partition), tx.Key(), rec)
 		}
-		rows.SendTo(tx, g.streams.RelatedPairs, int32(partition), tx.Key(), rec)
-		return nil
 	}
 	for partition := range p.byPartition {
 		b := &p.byPartition[partition]
 		for i := range b.full {
-			if err := send(partition, &b.full[i]); err != nil {
-				return err
-			}
+			send(partition, &b.full[i])
 		}
-		if err := send(partition, &b.RelatedPairs); err != nil {
-			return err
-		}
+		send(partition, &b.RelatedPairs)
 	}
-	return nil
 }

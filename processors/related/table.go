@@ -2,7 +2,6 @@ package related
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -116,22 +115,42 @@ type neighbors struct {
 	scale decay.Scale
 }
 
-func (t neighbors) best(limit int) ([]neighbor, error) { return best(t.own, limit) }
-
-// add increases the strength of a neighbor. If the owner is a deleted pin, add changes nothing and returns false.
-func (t neighbors) add(s *schemas.Neighbor, weight float64, at schemas.Micros) (bool, error) {
-	all, err := readTotals(t.own)
-	if err != nil || all.deleted {
-		return false, err
-	}
-	return true, t.strengthen(all, s, weight, at)
+func (t neighbors) best(limit int) []neighbor {
+	list, bad := best(t.own, limit)
+	t.own.Fail(bad)
+	return list
 }
 
-func (t neighbors) strengthen(all totals, s *schemas.Neighbor, weight float64, at schemas.Micros) error {
-	n, err := find(t.own, s.ID)
-	if err != nil {
-		return err
+func (t neighbors) find(id schemas.ID) *neighbor {
+	n, bad := find(t.own, id)
+	t.own.Fail(bad)
+	return n
+}
+
+func (t neighbors) totals() totals {
+	all, bad := readTotals(t.own)
+	t.own.Fail(bad)
+	return all
+}
+
+func (t neighbors) places() []schemas.ID {
+	ids, bad := places(t.own, 0)
+	t.own.Fail(bad)
+	return ids
+}
+
+// add increases the strength of a neighbor. If the owner is a deleted pin, add changes nothing and returns false.
+func (t neighbors) add(s *schemas.Neighbor, weight float64, at schemas.Micros) bool {
+	all := t.totals()
+	if all.deleted {
+		return false
 	}
+	t.strengthen(all, s, weight, at)
+	return true
+}
+
+func (t neighbors) strengthen(all totals, s *schemas.Neighbor, weight float64, at schemas.Micros) {
+	n := t.find(s.ID)
 	if n == nil {
 		n = &neighbor{Neighbor: *s, strength: decay.None()}
 		all.kept++
@@ -145,12 +164,9 @@ func (t neighbors) strengthen(all totals, s *schemas.Neighbor, weight float64, a
 	// The trim waits for a quarter above the bound. Therefore the cost of scanning the places is constant per added
 	// neighbor.
 	if all.kept > t.cfg.MaxNeighbors+t.cfg.MaxNeighbors/4 {
-		if all.kept, err = t.trim(); err != nil {
-			return err
-		}
+		all.kept = t.trim()
 	}
 	rows.PutValue(t.own, []byte{rowTotals}, &all)
-	return nil
 }
 
 func (t neighbors) put(n *neighbor) {
@@ -160,56 +176,42 @@ func (t neighbors) put(n *neighbor) {
 
 // trim deletes the weakest neighbors over the bound, and returns the number of the others. Their strength stays in the
 // total, because shares are relative to all occurrences.
-func (t neighbors) trim() (left int, err error) {
-	ids, err := places(t.own, 0)
-	if err != nil {
-		return 0, err
-	}
+func (t neighbors) trim() (left int) {
+	ids := t.places()
 	limit := min(t.cfg.MaxNeighbors, len(ids))
 	for _, id := range ids[limit:] {
-		n, err := find(t.own, id)
-		if err != nil {
-			return 0, err
-		}
+		n := t.find(id)
 		if n == nil {
-			return 0, fmt.Errorf("read neighbor %s: its place has no row", id)
+			t.own.Fail(fmt.Errorf("read neighbor %s: its place has no row", id))
+			return 0
 		}
 		t.own.Delete(placeName(n.strength, id))
 		t.own.Delete(neighborName(id))
 	}
-	return limit, nil
+	return limit
 }
 
 // remove deletes one neighbor if it exists. Its strength stays in the total.
-func (t neighbors) remove(id schemas.ID) error {
-	n, err := find(t.own, id)
-	if err != nil || n == nil {
-		return err
+func (t neighbors) remove(id schemas.ID) {
+	n := t.find(id)
+	if n == nil {
+		return
 	}
-	all, err := readTotals(t.own)
-	if err != nil {
-		return err
-	}
+	all := t.totals()
 	all.kept--
 	t.own.Delete(placeName(n.strength, id))
 	t.own.Delete(neighborName(id))
 	rows.PutValue(t.own, []byte{rowTotals}, &all)
-	return nil
 }
 
 // clear deletes all neighbors of a deleted pin and records that it is deleted. It returns their ids.
-func (t neighbors) clear() ([]schemas.ID, error) {
-	ids, err := places(t.own, 0)
-	if err != nil {
-		return nil, err
-	}
+func (t neighbors) clear() []schemas.ID {
+	ids := t.places()
 	for _, id := range ids {
-		if err := t.remove(id); err != nil {
-			return nil, err
-		}
+		t.remove(id)
 	}
 	rows.PutValue(t.own, []byte{rowTotals}, &totals{strength: decay.None(), deleted: true})
-	return ids, nil
+	return ids
 }
 
 // board accesses the rows of one board.
@@ -225,29 +227,24 @@ func saveName(s *schemas.BoardSave) []byte {
 }
 
 // add stores a save, and returns the stored saves of other pins, newest first.
-func (b board) add(s *schemas.BoardSave) ([]*schemas.BoardSave, error) {
-	kept, err := b.saves()
-	if err != nil {
-		return nil, fmt.Errorf("read saves of %s: %w", s.Board, err)
-	}
+func (b board) add(s *schemas.BoardSave) []*schemas.BoardSave {
+	kept := b.saves()
 	b.keep(s, kept)
-	return slices.DeleteFunc(kept, func(other *schemas.BoardSave) bool { return other.Pin.ID == s.Pin.ID }), nil
+	return slices.DeleteFunc(kept, func(other *schemas.BoardSave) bool { return other.Pin.ID == s.Pin.ID })
 }
 
 // saves returns the stored saves, newest first.
-func (b board) saves() ([]*schemas.BoardSave, error) {
+func (b board) saves() []*schemas.BoardSave {
 	var list []*schemas.BoardSave
-	var bad error
-	err := b.own.Scan(rows.Scan{Prefix: []byte{rowSave}}, func(row, value []byte) bool {
+	rows.LoadRows(b.own, rows.Scan{Prefix: []byte{rowSave}}, func(row, value []byte) (bool, error) {
 		s, err := b.streams.BoardSaves.Decode(value)
 		if err != nil {
-			bad = rows.Unreadable(row, err)
-			return false
+			return false, rows.Unreadable(row, err)
 		}
 		list = append(list, s)
-		return true
+		return true, nil
 	})
-	return list, errors.Join(err, bad)
+	return list
 }
 
 // keep stores a save, and deletes saves over the bound. It does not store a save that is older than all saves of a full
