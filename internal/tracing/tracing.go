@@ -120,9 +120,6 @@ var none = trace.SpanFromContext(context.Background())
 // None returns a span that does not record.
 func None() trace.Span { return none }
 
-// Recorded reports whether ctx belongs to a sampled trace.
-func Recorded(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsRecording() }
-
 // ID returns the id of the trace of ctx if it is sampled, and otherwise "".
 func ID(ctx context.Context) string {
 	if sc := trace.SpanContextFromContext(ctx); sc.IsSampled() {

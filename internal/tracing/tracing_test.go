@@ -106,8 +106,8 @@ func TestDecide_FollowsSender(t *testing.T) {
 				ctx, span = tracer.Start(t.Context(), test.parent, "top", trace.SpanKindServer)
 			}
 			_, child := tracing.Start(ctx, "below", trace.SpanKindInternal)
-			if tracing.Recorded(ctx) != test.want || (tracing.ID(ctx) != "") != test.want {
-				t.Errorf("context: recorded %t, id %q; want %t", tracing.Recorded(ctx), tracing.ID(ctx), test.want)
+			if recorded := trace.SpanFromContext(ctx).IsRecording(); recorded != test.want || (tracing.ID(ctx) != "") != test.want {
+				t.Errorf("context: recorded %t, id %q; want %t", recorded, tracing.ID(ctx), test.want)
 			}
 			tracing.End(child, nil)
 			tracing.End(span, nil)

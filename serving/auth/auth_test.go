@@ -20,6 +20,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"go.uber.org/goleak"
 
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -218,12 +219,12 @@ func TestIdentities_DistinguishUsersAndServices(t *testing.T) {
 		claims     jwt.MapClaims
 		want       string // a user, "service", or part of an error
 	}{
-		{"user", DefaultIdentities(), jwt.MapClaims{"sub": "user:ada"}, "user:ada"},
-		{"service", DefaultIdentities(), jwt.MapClaims{"sub": "service:ranker"}, "service"},
-		{"opaque subject", DefaultIdentities(), jwt.MapClaims{"sub": "4f1c-77"}, `with the prefix "user:", or a service's with the prefix "service:"`},
-		{"other kind of id", DefaultIdentities(), jwt.MapClaims{"sub": "board:1"}, "neither"},
-		{"prefix without colon", DefaultIdentities(), jwt.MapClaims{"sub": "users:ada"}, "neither"},
-		{"case differs", DefaultIdentities(), jwt.MapClaims{"sub": "Service:ranker"}, "neither"},
+		{"user", settings.Defaults[Identities](), jwt.MapClaims{"sub": "user:ada"}, "user:ada"},
+		{"service", settings.Defaults[Identities](), jwt.MapClaims{"sub": "service:ranker"}, "service"},
+		{"opaque subject", settings.Defaults[Identities](), jwt.MapClaims{"sub": "4f1c-77"}, `with the prefix "user:", or a service's with the prefix "service:"`},
+		{"other kind of id", settings.Defaults[Identities](), jwt.MapClaims{"sub": "board:1"}, "neither"},
+		{"prefix without colon", settings.Defaults[Identities](), jwt.MapClaims{"sub": "users:ada"}, "neither"},
+		{"case differs", settings.Defaults[Identities](), jwt.MapClaims{"sub": "Service:ranker"}, "neither"},
 		{"mapped user", byClaim, jwt.MapClaims{"sub": "auth0|ada"}, "user:ada"},
 		{"user without the prefix", byClaim, jwt.MapClaims{"sub": "user:ada"}, "neither"},
 		{"service by claim", byClaim, jwt.MapClaims{"sub": "x@clients", "gty": "client-credentials"}, "service"},
@@ -248,7 +249,7 @@ func TestIdentities_DistinguishUsersAndServices(t *testing.T) {
 
 func TestIdentities_Validate(t *testing.T) {
 	for want, i := range map[string]Identities{
-		"":                               DefaultIdentities(),
+		"":                               settings.Defaults[Identities](),
 		"one starts with the other":      {UserPrefix: "u", ServicePrefix: "u-s"},
 		"service_claim_value: one is":    {UserPrefix: "user:", ServiceClaim: "gty"},
 		"user_prefix: 129 bytes are out": {UserPrefix: strings.Repeat("x", 129)},
@@ -261,7 +262,7 @@ func TestIdentities_Validate(t *testing.T) {
 
 func TestMint_FollowsConfiguredIdentities(t *testing.T) {
 	for name, i := range map[string]Identities{
-		"default":  DefaultIdentities(),
+		"default":  settings.Defaults[Identities](),
 		"by claim": {UserPrefix: "auth0|", ServiceClaim: "gty", ServiceClaimValue: "client-credentials"},
 	} {
 		secret := strings.Repeat("s", MinSecretBytes)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -34,11 +33,6 @@ type Identities struct {
 	// An example is gty and client-credentials.
 	ServiceClaim      string `yaml:"service_claim" help:"claim that identifies a service if its value is service_claim_value or a list that contains it, at most 128 bytes; empty: none"`
 	ServiceClaimValue string `yaml:"service_claim_value" help:"value of service_claim, at most 128 bytes"`
-}
-
-// DefaultIdentities returns the defaults: user:NAME and service:NAME.
-func DefaultIdentities() Identities {
-	return settings.Defaults[Identities]()
 }
 
 // maxPrefixBytes leaves space for a name in a subject.
