@@ -54,7 +54,7 @@ SECURED       := SMARTFEED_TEST_KAFKA_SECURED=127.0.0.1:$(shell echo $$(($(KAFKA
                  SMARTFEED_TEST_CERTIFICATES=$(abspath $(or $(SERVICES_DIR),.ci/state)/certificates)
 KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
 
-.PHONY: help build cross run docs up down demo test test-racy test-race test-browser test-deploy test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-pages test-import test-lastfm-real test-upgrade upgrade-fixture nightly mutants vet check lint fmt bench-serving bench-stream bench-stream-kafka bench-feed bench-rows bench-features bench-pinot bench-scale bench-short clean
+.PHONY: help build cross run docs up down demo test test-racy test-race test-browser test-deploy test-models test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-pages test-import test-lastfm-real test-upgrade upgrade-fixture nightly mutants vet check lint fmt bench-serving bench-stream bench-stream-kafka bench-feed bench-rows bench-features bench-pinot bench-scale bench-short clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
@@ -124,6 +124,9 @@ clients: ## generate the clients in the folder clients from the OpenAPI document
 test-clients: build ## test the clients for Go, TypeScript and Python against fakes and bin/smartfeed; needs Node.js and Python 3
 	.ci/clients test bin/smartfeed
 
+test-models: ## test models on MLServer and KServe, which .ci/models installs from PyPI; needs Python 3.9 to 3.12
+	.ci/models $(GOTEST) -count=1 -run RealModels -v ./processors/inference
+
 test-deploy: ## test the Helm chart, .goreleaser.yaml and the GitHub workflows; compiling Helm and Kubernetes takes a minute
 	cd test/deploy && $(GO) vet $(TOOLEXEC) . && $(GOTEST) -count=1 .
 
@@ -165,7 +168,7 @@ test-lastfm-real: ## import the Last.fm data through real servers, with a proces
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- env SMARTFEED_TEST_SERVERS=$(SERVERS) \
 	  $(GOTEST) -count=1 -timeout 60m -run RealServers_ImportLastfm -v ./app
 
-nightly: test-race test-browser test-examples test-cdc cross test-deploy test-lastfm-real test-kafka test-pinot test-product footprint mutants ## run the longer versions of all tests, each fuzz target for 30 s, and all mutants
+nightly: test-race test-browser test-examples test-cdc cross test-deploy test-models test-lastfm-real test-kafka test-pinot test-product footprint mutants ## run the longer versions of all tests, each fuzz target for 30 s, and all mutants
 	FUZZTIME=30s .ci/fuzz
 	$(GOTEST) -run '^$$' -bench 'Serving$$' -benchtime 1x ./app
 	ROWS_TORTURE=17 $(GOTEST) -count=1 -run TestTorture -v ./processors/rows

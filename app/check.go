@@ -32,6 +32,9 @@ func (c *Config) checkRole(role Role, groups []string) error {
 	problems := []error{checkGroups(groups), api.CheckExposure(c.HTTP, c.API, api.Exposure{
 		Callers: c.Auth.Enabled(), Peer: role == Process && answersPeers(groups), Peers: c.Peers.SecretFile != "",
 	})}
+	if role == Process && answersPeers(groups) && c.Generator.Model.UsesFeatures() && !c.usesPinot() {
+		problems = append(problems, errors.New("generator.model.features: the role process reads features only from Pinot: set pinot.brokers"))
+	}
 	switch role {
 	case Dev:
 		problems = append(problems, settings.Under("embedded", c.broker().Validate()))
@@ -73,7 +76,7 @@ func (c *Config) checkFiles(role Role) error {
 	primary, standby := c.FeedStore.Cassandra.Primary, c.FeedStore.Cassandra.Standby
 	add(role != Dev, "kafka", func() error { _, err := c.kafka(); return err })
 	add(role != Dev, "registry_client", checkClient(c.RegistryClient))
-	add(serves, "features_file", func() error { _, err := feature.Load(c.FeaturesFile); return err })
+	add(serves || role == Process && c.Generator.Model.UsesFeatures(), "features_file", c.checkFeatures)
 	add(serves, "feed.cursor_key_file", c.checkCursorKey)
 	add(serves && c.usesPinot(), "pinot.client", checkClient(c.Pinot.Client))
 	add(stores && len(primary.Hosts) > 0, "feed_store.cassandra.primary", checkCluster(primary))
@@ -85,6 +88,18 @@ func (c *Config) checkFiles(role Role) error {
 	add(c.Peers.HTTPS, "peers.tls", func() error { _, err := c.Peers.TLS.Config(); return err })
 	add(c.Tracing.Endpoint != "", "tracing", checkClient(c.Tracing.Client))
 	return errors.Join(problems...)
+}
+
+// checkFeatures checks the definitions, and that the model of the generator can use them.
+func (c *Config) checkFeatures() error {
+	definitions, err := feature.Load(c.FeaturesFile)
+	if err != nil || !c.Generator.Model.UsesFeatures() {
+		return err
+	}
+	if err := feature.CheckNumbers(definitions, c.Generator.Model.Features); err != nil {
+		return fmt.Errorf("generator.model.features: %w", err)
+	}
+	return nil
 }
 
 func checkClient(as secure.HTTP) func() error {

@@ -41,6 +41,8 @@ func invalidConfigs(dir string) map[string]struct {
 		"missing CA of a collector":  {[]string{"--tracing.endpoint", "https://x.example", "--tracing.tls.ca_file", none}, nil, "tracing: "},
 		"missing definitions":        {[]string{"--features_file", none}, serves, "features_file: "},
 		"broken definitions":         {[]string{"--features_file", short}, serves, "features_file: "},
+		"unknown feature of a model": {[]string{"--generator.model.url", "http://model/", "--generator.model.features", "nope"}, []Role{Dev, Serve, Process}, `generator.model.features: feature "nope" is not defined`},
+		"model without Pinot":        {[]string{"--generator.model.url", "http://model/", "--generator.model.features", "pin_actors_24h"}, []Role{Process}, "generator.model.features: the role process reads features only from Pinot"},
 		"short cursor key":           {[]string{"--feed.cursor_key_file", short}, serves, "feed.cursor_key_file: "},
 		"missing CA of Pinot":        {[]string{"--pinot.brokers", deaf, "--pinot.client.tls.ca_file", none}, serves, "pinot.client: "},
 		"missing CA of Cassandra":    {cassandra, stores, "feed_store.cassandra.primary: "},

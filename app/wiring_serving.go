@@ -2,9 +2,11 @@ package app
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
+	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/feature/pinot"
 	"github.com/smartfeed/smartfeed/serving/featurelog"
@@ -12,7 +14,33 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
+// openFeatures opens the features that clients request, and their log.
 func (p *App) openFeatures(context.Context) error {
+	recorder, err := p.openFeatureLog()
+	if err != nil {
+		return err
+	}
+	return p.openFeatureService(recorder.Record)
+}
+
+// openModelFeatures opens the features that only the model of the local generator requests, if there are any. They come
+// from Pinot, see Config.Check.
+func (p *App) openModelFeatures(context.Context) error {
+	if p.local == nil || !p.cfg.Generator.Model.UsesFeatures() {
+		return nil
+	}
+	return p.openFeatureService(nil)
+}
+
+// matrix returns the values of features for the model of the generator, which is opened before them.
+func (p *App) matrix(ctx context.Context, user schemas.UserID, pins []schemas.PinID, names []string) ([][]float64, error) {
+	if p.features == nil {
+		return nil, errors.New("this process has no features")
+	}
+	return p.features.Matrix(ctx, user, pins, names)
+}
+
+func (p *App) openFeatureService(record func(feature.Request, feature.Answer, time.Time)) error {
 	definitions, err := feature.Load(p.cfg.FeaturesFile)
 	if err != nil {
 		return err
@@ -21,12 +49,8 @@ func (p *App) openFeatures(context.Context) error {
 	if err != nil {
 		return err
 	}
-	recorder, err := p.openFeatureLog()
-	if err != nil {
-		return err
-	}
 	deps := feature.Deps{
-		Deleted: p.deleted, Definitions: definitions, Record: recorder.Record, Metrics: metrics, Log: p.log, Now: time.Now,
+		Deleted: p.deleted, Definitions: definitions, Record: record, Metrics: metrics, Log: p.log, Now: time.Now,
 	}
 	kind, open := "embedded", p.openEmbeddedFeatures
 	if p.cfg.usesPinot() {

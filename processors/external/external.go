@@ -2,7 +2,7 @@
 // content generator. It limits the cost of a slow or failing service:
 //
 //   - A call has a deadline: its timeout, or half of the caller's remaining time, whichever is shorter.
-//   - A response must be JSON with status 200, of at most MaxResponseBytes. It has at most as many values as the caller
+//   - A response must be JSON, or JSON and tensors, with status 200, of at most MaxResponseBytes. It has at most as many values as the caller
 //     expects. Redirects are not followed.
 //   - At most MaxCalls calls are in flight, and their responses take at most MaxHeldBytes. Calls beyond that fail immediately.
 //   - After Failures failures in a row, the circuit breaker opens for OpenFor and calls fail immediately. Then it is half-open:
@@ -22,6 +22,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -110,11 +112,29 @@ func (s *Service) Close() { s.client.CloseIdleConnections() }
 // The error wraps ErrOpen or ErrBusy if Call rejects the call or the response, and context.DeadlineExceeded if the response is
 // late. Otherwise, it wraps the cause. Guard.Do describes which calls count as a failure of the service.
 func (s *Service) Call(ctx context.Context, request, response any, values int) error {
+	return s.CallTensors(ctx, Body{JSON: request}, &Body{JSON: response}, values, func() error { return nil })
+}
+
+// Body is the body of a request or of a response: a value in JSON, and the bytes of tensors after it. With tensors, the
+// header tensorsHeader has the length of the JSON, as the binary tensor data extension of the Open Inference Protocol
+// defines it: https://kserve.github.io/website/docs/concepts/architecture/data-plane/v2-protocol.
+type Body struct {
+	JSON    any
+	Tensors []byte // nil: none
+}
+
+// CallTensors is Call with tensors. check is called with the decoded response. Its error is a failure of the service.
+func (s *Service) CallTensors(ctx context.Context, request Body, response *Body, values int, check func() error) error {
 	if !s.calls.TryAcquire(1) {
 		return fmt.Errorf("call %s: %w", s.name, ErrBusy)
 	}
 	defer s.calls.Release(1)
-	err := s.guard.Do(ctx, func(ctx context.Context) error { return s.post(ctx, request, response, values) })
+	err := s.guard.Do(ctx, func(ctx context.Context) error {
+		if err := s.post(ctx, request, response, values); err != nil {
+			return err
+		}
+		return check()
+	})
 	if err != nil {
 		return fmt.Errorf("call %s: %w", s.name, err)
 	}
@@ -130,16 +150,23 @@ func nameOf(address string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-func (s *Service) post(ctx context.Context, request, response any, values int) error {
-	body, err := json.Marshal(request)
+// tensorsHeader has the length of the JSON in a body with tensors.
+const tensorsHeader = "Inference-Header-Content-Length"
+
+func (s *Service) post(ctx context.Context, request Body, response *Body, values int) error {
+	text, err := json.Marshal(request.JSON)
 	if err != nil {
 		return fmt.Errorf("encode request: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(slices.Concat(text, request.Tensors)))
 	if err != nil {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	if request.Tensors != nil {
+		req.Header.Set("Content-Type", "application/octet-stream")
+		req.Header.Set(tensorsHeader, strconv.Itoa(len(text)))
+	}
 	res, err := s.client.Do(req)
 	if err != nil {
 		var failed *url.Error // its text contains the whole URL
@@ -152,7 +179,7 @@ func (s *Service) post(ctx context.Context, request, response any, values int) e
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("status %s", res.Status)
 	}
-	if err := s.decode(res.Body, response, values); err != nil {
+	if err := s.decode(res, response, values); err != nil {
 		return fmt.Errorf("read response: %w", err)
 	}
 	return nil
@@ -163,8 +190,8 @@ func (s *Service) post(ctx context.Context, request, response any, values int) e
 const valueBytes = 128
 
 // decode reads a response. It enforces the limits of one response and of all responses in flight.
-func (s *Service) decode(body io.Reader, response any, values int) error {
-	m := &metered{from: io.LimitReader(body, MaxResponseBytes+1), held: s.held}
+func (s *Service) decode(res *http.Response, response *Body, values int) error {
+	m := &metered{from: io.LimitReader(res.Body, MaxResponseBytes+1), held: s.held}
 	defer m.release()
 	text, err := io.ReadAll(m)
 	if err != nil {
@@ -173,13 +200,20 @@ func (s *Service) decode(body io.Reader, response any, values int) error {
 	if len(text) > MaxResponseBytes {
 		return fmt.Errorf("response exceeds %d bytes", MaxResponseBytes)
 	}
+	if length := res.Header.Get(tensorsHeader); length != "" {
+		n, err := strconv.Atoi(length)
+		if err != nil || n < 0 || n > len(text) {
+			return fmt.Errorf("%s: %q: want 0 to %d, the length of the body", tensorsHeader, length, len(text))
+		}
+		text, response.Tensors = text[:n], text[n:]
+	}
 	if err := jsonbound.Check(text, values); err != nil {
 		return err
 	}
 	if err := m.take(int64(jsonbound.Values(text)) * valueBytes); err != nil {
 		return err
 	}
-	return json.Unmarshal(text, response)
+	return json.Unmarshal(text, response.JSON)
 }
 
 // metered is a reader that acquires from held each byte that it reads, until release is called.

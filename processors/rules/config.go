@@ -24,6 +24,8 @@ type Feed struct {
 	PopularityWeight float64 `yaml:"popularity_weight" range:"0..100" help:"weight of the save rate in the score; 0: none"`
 	LanguageWeight   float64 `yaml:"language_weight" range:"0..100" help:"weight of the pin's language in the score: multiplied by the language's share of the user's affinities for languages; 0: none"`
 	ModelWeight      float64 `yaml:"model_weight" range:"0..100" help:"weight of the external model in the score, if one is configured; 0: none"`
+	// Utility combines the outputs of a model with several. "proba[1]" is column 1 of the output proba.
+	Utility map[string]float64 `yaml:"utility" help:"weights of the outputs of the external model, by name; empty: its first output"`
 
 	Caps           Caps    `yaml:"caps"`
 	Defer          Defer   `yaml:"defer"`
@@ -88,12 +90,20 @@ func (f Feed) Share(s schemas.Source) float64 {
 	return f.DefaultShare
 }
 
+// Outputs returns the names of the model's outputs that the feed uses; none: the first output.
+func (f Feed) Outputs() []string { return slices.Sorted(maps.Keys(f.Utility)) }
+
 // problems returns an error for every value that is out of bounds, with its name.
 func (f Feed) problems() []error {
 	errs := settings.Split(errors.Join(
 		settings.Validate(f), settings.Under("caps", settings.Validate(f.Caps)), settings.Under("explore", settings.Validate(f.Explore)),
-		settings.Within("experiment_arms: length", len(f.ExperimentArms), 0, 20),
+		settings.Within("experiment_arms: length", len(f.ExperimentArms), 0, 20), settings.Within("utility: length", len(f.Utility), 0, 8),
 	))
+	for _, output := range f.Outputs() {
+		if weight := f.Utility[output]; math.IsNaN(weight) || math.IsInf(weight, 0) {
+			errs = append(errs, fmt.Errorf("utility.%s: %v: want a finite number", output, weight))
+		}
+	}
 	errs = append(errs, f.shareProblems()...)
 	errs = append(errs, f.Defer.problems()...)
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })

@@ -120,7 +120,7 @@ func (r *reader) base(name string, node *yaml.Node, path []string) (Feed, *yaml.
 	if !known {
 		base = Default()["plain"]
 	}
-	base.Shares = maps.Clone(base.Shares)
+	base.Shares, base.Utility = maps.Clone(base.Shares), maps.Clone(base.Utility)
 	base.ExperimentArms = slices.Clone(base.ExperimentArms)
 	return base, &rest
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/settings"
+	"github.com/smartfeed/smartfeed/processors/inference"
 	"github.com/smartfeed/smartfeed/processors/rules"
 )
 
@@ -29,8 +30,9 @@ type Config struct {
 
 	// Sources are the external sources that each chunk requests candidates from.
 	ExternalSources []ExternalSource `yaml:"external_sources" help:"external sources of candidates, called for each chunk"`
-	// Model is the external model that each chunk requests scores from.
-	Model ExternalModel `yaml:"model"`
+	// Model is the model that scores the best candidates of each chunk. The sum of its outputs, weighted by the feed's utility,
+	// is added to the score.
+	Model inference.Config `yaml:"model"`
 }
 
 // DefaultConfig returns the feeds of rules.Default, without external sources and without a model.

@@ -20,7 +20,7 @@ import (
 // made without it and is degraded, as with external sources and the model.
 type Extensions struct {
 	Sources []ExtensionSource
-	// Score adds to the scores of candidates, like an ExternalModel, which it replaces. Feeds multiply the result by their
+	// Score adds to the scores of candidates, like a model, which it replaces. Feeds multiply the result by their
 	// weight of the model. A pin without a result gets no addition. nil: no score is added.
 	Score func(ctx context.Context, user schemas.UserID, feed string, candidates []Scored) (map[schemas.PinID]float64, error)
 	// Admit reports whether a candidate may be in a chunk of the feed now. If not, the candidate waits. During a visit it
@@ -71,9 +71,9 @@ func (s ExtensionSource) guarded() fetcher {
 // scorer returns Score for the n best candidates, behind a circuit breaker.
 func (e Extensions) scorer(n int) scorer {
 	breaker := external.NewGuard(inProcess().Timeout)
-	return func(ctx context.Context, user schemas.UserID, feed string, pools []rules.Pool) (scores map[schemas.PinID]float64, err error) {
+	return func(ctx context.Context, c *composition) (scores map[schemas.PinID]float64, err error) {
 		err = breaker.Do(ctx, func(ctx context.Context) (err error) {
-			scores, err = e.Score(ctx, user, feed, scored(pools, n))
+			scores, err = e.Score(ctx, c.User, c.Feed, scored(c.pools, n))
 			return err
 		})
 		return scores, err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"sync"
 
@@ -29,16 +28,6 @@ type ExternalSource struct {
 	Share           float64 `yaml:"share" help:"share in feeds that do not name the source, 0 to 1e9; 0: default_share of the feed"`
 }
 
-// ExternalModel adds to the scores of candidates while a chunk is composed.
-//
-// The request is {"user", "feed", "candidates": [{"pin", "source", "score", "created"}…]}, with the fields of schemas.Facets in
-// each candidate. The response is {"scores": {pin: number…}}. A pin without a score gets no addition. The bounds of the
-// response are those of ExternalSource.
-type ExternalModel struct {
-	external.Config `yaml:",inline"` // without a URL there is no model
-	MaxCandidates   int              `yaml:"max_candidates" default:"200" range:"1..1000" help:"number of best candidates of all sources that are sent to the model"`
-}
-
 func (c Config) externalProblems() []error {
 	var errs []error
 	names := map[schemas.Source]bool{}
@@ -49,10 +38,7 @@ func (c Config) externalProblems() []error {
 		}
 		names[s.Name] = true
 	}
-	if c.Model.URL != "" {
-		errs = append(errs, under("model.", c.Model.validate())...)
-	}
-	return errs
+	return append(errs, under("model.", c.Model.Validate())...)
 }
 
 func (s ExternalSource) validate() error {
@@ -64,10 +50,6 @@ func (s ExternalSource) validate() error {
 		errs = append(errs, fmt.Errorf("share: %v: want 0 to 1e9", s.Share))
 	}
 	return errors.Join(errs...)
-}
-
-func (m ExternalModel) validate() error {
-	return errors.Join(m.Config.Validate(), settings.Validate(m))
 }
 
 // under prefixes each of the joined errors.
@@ -128,8 +110,8 @@ type candidateSource struct {
 // fetcher requests at most limit candidates.
 type fetcher func(ctx context.Context, user schemas.UserID, feed string, limit int) ([]schemas.Candidate, error)
 
-// scorer adds to the scores of candidates: the external model, or Extensions.Score.
-type scorer func(ctx context.Context, user schemas.UserID, feed string, pools []rules.Pool) (map[schemas.PinID]float64, error)
+// scorer returns additions to the scores of the candidates of a composition: the external model, or Extensions.Score.
+type scorer func(ctx context.Context, c *composition) (map[schemas.PinID]float64, error)
 
 func newExternalCalls(cfg Config, deps Deps) *externalCalls {
 	x := &externalCalls{}
@@ -148,7 +130,7 @@ func newExternalCalls(cfg Config, deps Deps) *externalCalls {
 	case deps.Extensions.Score != nil:
 		x.scorer = deps.Extensions.scorer(cfg.Model.MaxCandidates)
 	case cfg.Model.URL != "":
-		x.scorer = scorerOf(service(cfg.Model.Config), cfg.Model.MaxCandidates)
+		x.scorer = modelScorer(cfg.Model, service(cfg.Model.Config), deps.Features)
 	}
 	return x
 }
@@ -201,43 +183,4 @@ func (g *Generator) request(ctx context.Context, s candidateSource, c *compositi
 		list = append(list, layout.Candidate{Pin: c.Pin, PoolScore: c.PoolScore, Content: layout.NewContent(schemas.PinContent{Facets: c.Facets, Created: c.Created})})
 	}
 	return bestOfEach(list), nil
-}
-
-// maxModelScore is the largest absolute score of a model that counts. Sums with larger ones may not be finite.
-const maxModelScore = 1e6
-
-// score requests the scores of the best candidates. It does nothing without a model, or if the feed does not use one.
-func (g *Generator) score(ctx context.Context, c *composition) {
-	if g.external.scorer == nil || c.rules.ModelWeight == 0 {
-		return
-	}
-	scores, err := g.external.scorer(ctx, c.User, c.Feed, c.pools)
-	g.metrics.called("model", err)
-	if err != nil {
-		c.degrade(degradedModel)
-		return
-	}
-	c.signals.Model = make(map[schemas.PinID]float64, len(scores))
-	for pin, score := range scores {
-		if math.Abs(score) <= maxModelScore {
-			c.signals.Model[pin] = score
-		}
-	}
-}
-
-// scored returns n candidates: the best of each pool, then the second of each, and so on. A pin is returned once for
-// each of its sources. The model's score of a pin applies to all of these.
-func scored(pools []rules.Pool, n int) []Scored {
-	var list []Scored
-	for rank := 0; ; rank++ {
-		before := len(list)
-		for _, p := range pools {
-			if rank < len(p.Candidates) && len(list) < n {
-				list = append(list, Scored{p.Source, p.Candidates[rank]})
-			}
-		}
-		if len(list) == before {
-			return list
-		}
-	}
 }

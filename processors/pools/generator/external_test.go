@@ -17,6 +17,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/external"
+	"github.com/smartfeed/smartfeed/processors/inference"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -174,7 +175,7 @@ func TestExternal_FailuresDegradeChunk(t *testing.T) {
 		source("fine", respondingText(t, `{"candidates":[{"pin":"pin:fine","author":"user:a","created":1,"score":1}]}`)),
 		source("late", respondingText(t, `{"candidates":[{"pin":"pin:late","author":"user:a","created":"yesterday","score":1}]}`)),
 	}
-	cfg.Model = ExternalModel{Config: responding(t, fails), MaxCandidates: 10}
+	cfg.Model = inference.Config{Config: responding(t, fails), MaxCandidates: 10}
 	reg := prometheus.NewRegistry()
 	c := externalChunk(t, newFakePools(2), cfg, reg)
 	if diff := cmp.Diff([]string{"source:broken", "source:late", "source:odd", "source:slow", "model"}, c.Degraded); diff != "" {
@@ -206,18 +207,26 @@ func TestExternalSource_NotCalledWithoutShare(t *testing.T) {
 	}
 }
 
+// modelQuestion is a request to a model in JSON.
+type modelQuestion struct {
+	User       schemas.UserID
+	Feed       string
+	Candidates []inference.Candidate
+	Outputs    []string
+}
+
 func TestExternalModel_ChangesScores(t *testing.T) {
 	d := newFakePools(4)
 	cfg := withoutExploration()
-	cfg.Model.Config = responding(t, func(q modelRequest) any {
+	cfg.Model.Config = responding(t, func(q modelQuestion) any {
 		if q.User != poolstest.Owner || q.Feed != rules.Home || len(q.Candidates) != 3 {
 			t.Errorf("request %+v, want three candidates", q)
 		}
-		first := modelCandidate{Pin: "pin:0", Source: "editors", Created: time.UnixMicro(0).UTC(), Facets: schemas.Facets{Author: "user:a"}}
+		first := inference.Candidate{Pin: "pin:0", Source: "editors", Created: time.UnixMicro(0).UTC(), Facets: schemas.Facets{Author: "user:a"}}
 		if diff := cmp.Diff(first, q.Candidates[0]); diff != "" {
 			t.Errorf("candidate (-want +got):\n%s", diff)
 		}
-		return modelResponse{map[schemas.PinID]float64{"pin:2": 5, "pin:1": -7, "pin:0": 1e300}}
+		return map[string]any{"scores": map[schemas.PinID]float64{"pin:2": 5, "pin:1": -7, "pin:0": 1e300}}
 	})
 	cfg.Model.MaxCandidates = 3
 	c := externalChunk(t, d, cfg, nil)
@@ -259,7 +268,7 @@ func TestConfig_Validate(t *testing.T) {
 	}
 	bad := Config{CandidatesPerSource: 1, ReactivationTimeout: -1,
 		ExternalSources: []ExternalSource{{Name: "following", Share: -1}, {Name: "x", MaxCandidates: 1, Config: external.Config{URL: "http://x/", Timeout: time.Second}}, {Name: "x", MaxCandidates: 1001}},
-		Model:           ExternalModel{Config: external.Config{URL: "y"}}}
+		Model:           inference.Config{Config: external.Config{URL: "y"}}}
 	want := strings.Split(`candidates_per_source: 1: want 100 to 1000
 reactivation_timeout: -1ns: want 0s to 1m
 feeds: want at least one

@@ -26,6 +26,7 @@ package generator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -56,6 +57,7 @@ type Deps struct {
 	Deleted    layout.DeletedUsers
 	Pulled     *Pulled               // nil: no followee is pulled
 	Hot        *Hot                  // nil: no counts
+	Features   Features              // nil: the model receives none
 	Dial       external.Dial         // connects to external sources and the model; nil: any address
 	Extensions Extensions            // sources, scores and rules of the embedding program
 	Metrics    prometheus.Registerer // nil: not registered
@@ -85,6 +87,9 @@ func New(pools layout.Config, cfg Config, deps Deps) (*Generator, error) {
 	}
 	if err := deps.Extensions.validate(cfg); err != nil {
 		return nil, fmt.Errorf("generator: extension %w", err)
+	}
+	if deps.Features == nil && cfg.Model.UsesFeatures() {
+		return nil, errors.New("generator: model.features: this process has no features")
 	}
 	m, err := newMetrics(deps.Metrics)
 	if err != nil {

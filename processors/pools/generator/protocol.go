@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors/external"
-	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -60,43 +59,4 @@ func fetchFrom(s *external.Service) fetcher {
 		}
 		return list, nil
 	}
-}
-
-// scorerOf returns the scorer that requests the scores of the n best candidates from a service.
-func scorerOf(s *external.Service, n int) scorer {
-	return func(ctx context.Context, user schemas.UserID, feed string, pools []rules.Pool) (map[schemas.PinID]float64, error) {
-		var response modelResponse
-		err := s.Call(ctx, modelRequest{user, feed, modelCandidates(pools, n)}, &response, responseValues*n)
-		return response.Scores, err
-	}
-}
-
-// modelRequest and modelResponse are the request and the response of an ExternalModel.
-type modelRequest struct {
-	User       schemas.UserID   `json:"user"`
-	Feed       string           `json:"feed"`
-	Candidates []modelCandidate `json:"candidates"`
-}
-
-type modelCandidate struct {
-	Pin     schemas.PinID     `json:"pin"`
-	Source  schemas.Source    `json:"source"`
-	Score   schemas.PoolScore `json:"score"`
-	Created time.Time         `json:"created"`
-	schemas.Facets
-}
-
-type modelResponse struct {
-	Scores map[schemas.PinID]float64 `json:"scores"`
-}
-
-// modelCandidates returns the n best candidates in the form of a model request.
-func modelCandidates(pools []rules.Pool, n int) []modelCandidate {
-	list := []modelCandidate{}
-	for _, c := range scored(pools, n) {
-		list = append(list, modelCandidate{
-			Pin: c.Pin, Source: c.Source, Score: c.PoolScore, Created: c.Created.Writable().Time(), Facets: c.Facets,
-		})
-	}
-	return list
 }

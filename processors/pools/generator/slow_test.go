@@ -79,7 +79,7 @@ func hangs() map[string]struct {
 			cfg.ExternalSources = []ExternalSource{source("slow", patient)}
 		}},
 		"a model": {degradedModel, func(_ *hangingService, cfg *Config, _ *Extensions) {
-			cfg.Model = ExternalModel{Config: patient, MaxCandidates: 10}
+			cfg.Model.Config, cfg.Model.MaxCandidates = patient, 10
 		}},
 		"an extension source": {"source:slow", func(s *hangingService, _ *Config, extensions *Extensions) {
 			extensions.Sources = []ExtensionSource{{Name: "slow", Limit: 9, Share: 1, Offer: s.offer}}

@@ -1,0 +1,120 @@
+package generator
+
+import (
+	"context"
+	"math"
+
+	"github.com/smartfeed/smartfeed/processors/external"
+	"github.com/smartfeed/smartfeed/processors/inference"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Features returns the values of features as of now: a row for each pin, with a column for each name. The features are
+// those of the user, of the pins, or of pairs of both. A value is NaN if it is missing or not a number.
+type Features func(ctx context.Context, user schemas.UserID, pins []schemas.PinID, names []string) ([][]float64, error)
+
+// maxModelScore is the largest absolute addition that counts. Sums with larger ones may not be finite.
+const maxModelScore = 1e6
+
+// score requests additions to the scores of the best candidates. It does nothing without a model, or if the feed does not
+// use one.
+func (g *Generator) score(ctx context.Context, c *composition) {
+	if g.external.scorer == nil || c.rules.ModelWeight == 0 {
+		return
+	}
+	scores, err := g.external.scorer(ctx, c)
+	g.metrics.called("model", err)
+	if err != nil {
+		c.degrade(degradedModel)
+		return
+	}
+	c.signals.Model = make(map[schemas.PinID]float64, len(scores))
+	for pin, score := range scores {
+		if math.Abs(score) <= maxModelScore {
+			c.signals.Model[pin] = score
+		}
+	}
+}
+
+// modelScorer returns the scorer that asks a model. If the values of its features are late or fail, the model is not
+// asked.
+func modelScorer(cfg inference.Config, service *external.Service, features Features) scorer {
+	model, guard := inference.New(cfg, service), external.NewGuard(cfg.Timeout)
+	return func(ctx context.Context, c *composition) (map[schemas.PinID]float64, error) {
+		req := inference.Request{User: c.User, Feed: c.Feed, Candidates: modelCandidates(c.pools, cfg.MaxCandidates), Outputs: c.rules.Outputs()}
+		if len(cfg.Features) > 0 {
+			err := guard.Do(ctx, func(ctx context.Context) (err error) {
+				req.Values, err = modelValues(ctx, cfg, features, c.User, req.Candidates)
+				return err
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+		outputs, err := model.Infer(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		scores := make(map[schemas.PinID]float64, len(req.Candidates))
+		for i, sum := range outputs.Combine(c.rules.Utility, len(req.Candidates)) {
+			scores[req.Candidates[i].Pin] = sum
+		}
+		return scores, nil
+	}
+}
+
+// modelValues returns a row of feature values for each candidate.
+func modelValues(ctx context.Context, cfg inference.Config, features Features, user schemas.UserID, list []inference.Candidate) ([][]float32, error) {
+	index := map[schemas.PinID]int{}
+	var pins []schemas.PinID
+	for _, c := range list {
+		if _, repeated := index[c.Pin]; !repeated {
+			index[c.Pin] = len(pins)
+			pins = append(pins, c.Pin)
+		}
+	}
+	found, err := features(ctx, user, pins, cfg.Features)
+	if err != nil {
+		return nil, err
+	}
+	values := make([][]float32, len(list))
+	for i, c := range list {
+		values[i] = make([]float32, len(cfg.Features))
+		for j, v := range found[index[c.Pin]] {
+			if math.IsNaN(v) {
+				v = cfg.MissingValue
+			}
+			values[i][j] = float32(v)
+		}
+	}
+	return values, nil
+}
+
+// modelCandidates returns the n best candidates in the form of a request to the model.
+func modelCandidates(pools []rules.Pool, n int) []inference.Candidate {
+	list := []inference.Candidate{}
+	for _, c := range scored(pools, n) {
+		list = append(list, inference.Candidate{
+			Pin: c.Pin, Source: c.Source, Score: c.PoolScore, Created: c.Created.Writable().Time(), Facets: c.Facets,
+		})
+	}
+	return list
+}
+
+// scored returns n candidates: the best of each pool, then the second of each, and so on. A pin is returned once for
+// each of its sources. The model's score of a pin applies to all of these.
+func scored(pools []rules.Pool, n int) []Scored {
+	var list []Scored
+	for rank := 0; ; rank++ {
+		before := len(list)
+		for _, p := range pools {
+			if rank < len(p.Candidates) && len(list) < n {
+				list = append(list, Scored{p.Source, p.Candidates[rank]})
+			}
+		}
+		if len(list) == before {
+			return list
+		}
+	}
+}

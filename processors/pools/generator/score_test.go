@@ -1,0 +1,103 @@
+package generator
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// scoredChunk makes a chunk of four pins with a model whose features come from features.
+func scoredChunk(t *testing.T, cfg Config, features Features) *schemas.Chunk {
+	t.Helper()
+	g := generatorWith(t, cfg, Deps{Rows: newFakePools(4), Features: features})
+	r := request("v1")
+	r.Feed, r.Time = rules.Home, 1e15
+	return must.Get(g.Chunk(t.Context(), r))(t)
+}
+
+func withFeatures(t *testing.T, respond func(modelQuestion) any) Config {
+	cfg := withoutExploration()
+	cfg.Model.Config = responding(t, respond)
+	cfg.Model.Features, cfg.Model.MissingValue = []string{"clicks", "taste"}, -1
+	return cfg
+}
+
+func TestModel_ReceivesFeatures(t *testing.T) {
+	cfg := withFeatures(t, func(q modelQuestion) any {
+		heads := map[string]map[schemas.PinID]float32{"save": {}, "hide": {}}
+		for _, c := range q.Candidates {
+			heads["save"][c.Pin], heads["hide"][c.Pin] = c.Features["clicks"], c.Features["taste"]
+		}
+		if diff := cmp.Diff([]string{"hide", "save"}, q.Outputs); diff != "" {
+			t.Errorf("outputs (-want +got):\n%s", diff)
+		}
+		return map[string]any{"outputs": heads}
+	})
+	home := cfg.Feeds[rules.Home]
+	home.Utility, home.ModelWeight = map[string]float64{"save": 3, "hide": -5}, 2
+	cfg.Feeds[rules.Home] = home
+	values := map[schemas.PinID][]float64{"pin:0": {0, 0}, "pin:1": {1, 0}, "pin:2": {4, 1}, "pin:3": {1.5, math.NaN()}}
+	c := scoredChunk(t, cfg, func(_ context.Context, user schemas.UserID, pins []schemas.PinID, names []string) (rows [][]float64, err error) {
+		if user != poolstest.Owner || !slices.Equal(names, []string{"clicks", "taste"}) || len(pins) != 4 {
+			t.Errorf("asked for %v of %s and %v", names, user, pins)
+		}
+		for _, pin := range pins {
+			rows = append(rows, values[pin])
+		}
+		return rows, nil
+	})
+	for _, it := range c.Served.Items {
+		v := values[it.Pin]
+		if math.IsNaN(v[1]) {
+			v[1] = -1
+		}
+		number := map[schemas.PinID]float64{"pin:0": 0, "pin:1": -1, "pin:2": -2, "pin:3": -3}[it.Pin]
+		if want := schemas.RankScore(number + 2*(3*v[0]-5*v[1])); it.RankScore != want {
+			t.Errorf("%s: score %v, want %v", it.Pin, it.RankScore, want)
+		}
+	}
+	expectPins(t, c.Served.Items, "pin:3", "pin:2")
+}
+
+// A model is not asked without the values of its features: its answer would be wrong.
+func TestModel_NotAskedWithoutFeatures(t *testing.T) {
+	for name, features := range map[string]Features{
+		"failed": func(context.Context, schemas.UserID, []schemas.PinID, []string) ([][]float64, error) {
+			return nil, errors.New("store")
+		},
+		"late": func(ctx context.Context, _ schemas.UserID, _ []schemas.PinID, _ []string) ([][]float64, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := withFeatures(t, func(modelQuestion) any { t.Error("the model was asked"); return nil })
+			cfg.Model.Timeout = 20 * time.Millisecond
+			c := scoredChunk(t, cfg, features)
+			expectPins(t, c.Served.Items, "pin:0", "pin:1")
+			if !slices.Equal(c.Degraded, []string{degradedModel}) {
+				t.Errorf("degraded %v, want %s", c.Degraded, degradedModel)
+			}
+		})
+	}
+}
+
+func TestNew_RejectsFeaturesOfModelWithoutStore(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Model.URL, cfg.Model.Features = "http://x/", []string{"clicks"}
+	if g, err := New(layout.DefaultConfig(), cfg, Deps{}); err == nil {
+		g.Close()
+		t.Error("got no error")
+	}
+}
