@@ -28,8 +28,8 @@ func (p *program) verifyFeaturesCommand() *cobra.Command {
 actions-enriched and from impressions and pin-attributes, and compare. The report separates values that differ
 because a record was late from values that differ for no known reason. If there are any of the latter, the exit code is 1.
 
-These values are not compared: means of pins' recent actors, values that were not evaluated in time, and values of pins whose
-last change is no longer in its topic.`,
+These values are not compared: means of pins' recent actors, values that were not evaluated in time, and values that depend on
+actions or changes of pins that are no longer in their topics.`,
 		Example: "  smartfeed features verify\n  smartfeed features verify --dir data/feature-log -o json",
 		Args:    noArguments,
 		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {

@@ -174,11 +174,13 @@ func TestHistory_MissesWhatTheTopicsDeleted(t *testing.T) {
 			last = max(last, r.Offset)
 		}
 	}
-	offsets := kadm.Offsets{}
-	offsets.AddOffset(topics.ActionsEnriched, lost, last, -1)
-	done, err := c.Admin().DeleteRecords(t.Context(), offsets)
-	must.OK(t, err)
-	must.OK(t, done.Error())
+	deleteBefore := func(offset int64) {
+		t.Helper()
+		offsets := kadm.Offsets{}
+		offsets.AddOffset(topics.ActionsEnriched, lost, offset, -1)
+		must.OK(t, must.Get(c.Admin().DeleteRecords(t.Context(), offsets))(t).Error())
+	}
+	deleteBefore(last)
 	defs, err := feature.Parse("f", []byte("features:\n- {name: hour, entity: user, aggregate: count, window: 1h}\n"+
 		"- {name: minutes, entity: user, aggregate: count, window: 10m}\n- {name: pin_hour, entity: pin, aggregate: count, window: 1h}\n"+
 		"- {name: ratio, entity: user, aggregate: ratio, numerator: minutes, denominator: hour}\n"))
@@ -191,6 +193,10 @@ func TestHistory_MissesWhatTheTopicsDeleted(t *testing.T) {
 	}
 	if !strings.Contains(lines[1], `"missing":{"pin_hour":["retention"]`) || strings.Contains(lines[1], `"hour":null,"m`) {
 		t.Errorf("user of another partition: %s", lines[1])
+	}
+	deleteBefore(last + 1) // no record is left
+	if got, err = c.history(defs, row("user:1", minutes(40)), "minutes"); err != nil || !strings.Contains(got, `"missing":{"minutes":["retention"]}`) {
+		t.Errorf("empty partition: %s, %v", got, err)
 	}
 }
 
