@@ -25,7 +25,7 @@ func (p *program) tokenCommand() *cobra.Command {
 		Short: "Print a token for development and tests",
 		Long: `Print a bearer token that is signed with the secret in --auth.secret_file. If the file does not exist, the command creates it.
 The token of a user grants access to that user's feed. The token of a service has the permissions of its scopes:
-` + strings.Join([]string{auth.Feed, auth.Features, auth.Events, auth.EventsOf("STREAM"), auth.DeleteUsers, auth.Operate}, ", ") + `.
+` + strings.Join([]string{auth.Feed, auth.Features, auth.Events, auth.EventsOf("STREAM"), auth.DeleteUsers, auth.Operate, auth.View}, ", ") + `.
 Anyone who has the secret can create any token. To trust several issuers separately, use keys (--auth.jwks).`,
 		Example: "  smartfeed token --auth.secret_file token.secret --user user:ada\n  smartfeed token --auth.secret_file token.secret --service dashboard --scope operate,feed --for 8h",
 		Args:    noArguments,

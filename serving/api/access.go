@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
 
@@ -36,6 +37,7 @@ type access struct {
 	users  userAccess // what a user's token permits without the scope
 	parts  bool       // narrower scopes, such as events:pins, also admit a caller; the handler checks what they permit
 	scrape bool       // the static token of the metrics also permits the call
+	view   bool       // the call changes nothing, except a visit with GET, so the scope view also permits it
 }
 
 // userAccess is the data that a user's own token permits to read.
@@ -71,17 +73,21 @@ func (a access) check(c auth.Caller, r *http.Request) error {
 
 func (a access) permits(c auth.Caller) bool {
 	below := func(scope string) bool { return strings.HasPrefix(scope, a.scope+":") }
-	return c.HasScope(a.scope) || a.parts && slices.ContainsFunc(c.Scopes, below)
+	return c.HasScope(a.scope) || a.view && c.HasScope(auth.View) || a.parts && slices.ContainsFunc(c.Scopes, below)
 }
 
 func (a access) needs() string {
+	scope := a.scope
+	if a.view {
+		scope += " or " + auth.View
+	}
 	switch a.users {
 	case ownData:
-		return "requires the token of the user, or a service's with the scope " + a.scope
+		return "requires the token of the user, or a service's with the scope " + scope
 	case allData:
-		return "requires a user's token, or a service's with the scope " + a.scope
+		return "requires a user's token, or a service's with the scope " + scope
 	}
-	return "requires a service's token with the scope " + a.scope
+	return "requires a service's token with the scope " + scope
 }
 
 // callerKey is the context key of a request's auth.Caller.
@@ -91,6 +97,32 @@ type callerKey struct{}
 func callerOf(r *http.Request) auth.Caller {
 	c, _ := r.Context().Value(callerKey{}).(auth.Caller)
 	return c
+}
+
+// onlyViews reports whether a caller is a service that the scope view admits, without the scope of the call.
+func onlyViews(ctx context.Context, scope string) bool {
+	c, _ := ctx.Value(callerKey{}).(auth.Caller)
+	return c.User == "" && c.HasScope(auth.View) && !c.HasScope(scope)
+}
+
+// caller is the answer of GET /v1/caller.
+type caller struct {
+	Authentication bool           `json:"authentication"` // false: every caller may make every call
+	Subject        string         `json:"subject,omitempty"`
+	User           schemas.UserID `json:"user,omitempty"`
+	Scopes         []string       `json:"scopes"`
+}
+
+// caller answers with the caller that the token identifies.
+func (s *Server) caller(p *parameters) computation {
+	c := callerOf(p.r)
+	return func(context.Context) (any, error) {
+		answer := caller{Authentication: s.deps.Auth != nil, Subject: c.Subject, User: c.User, Scopes: []string{}}
+		if c.User == "" { // scopes in a user's token have no effect
+			answer.Scopes = append(answer.Scopes, c.Scopes...)
+		}
+		return answer, nil
+	}
 }
 
 // admit returns an error unless the caller may make the call and is within its rate. It returns the caller if authentication

@@ -69,7 +69,9 @@ func TestDocument_StatesAccess(t *testing.T) {
 				got.scrape = true
 			default:
 				scope := alternative["service"].([]any)[0].(string)
-				if got.scope == "" {
+				if scope == auth.View {
+					got.view = true
+				} else if got.scope == "" {
 					got.scope = scope
 				} else if strings.HasPrefix(scope, got.scope+":") {
 					got.parts = true
@@ -102,7 +104,7 @@ func TestRoutes_OpenCalls(t *testing.T) {
 			t.Errorf("%s has the data of a user and no user in its path", r.path)
 		}
 	}
-	if want := []string{"/v1/openapi.json", "/docs", "/healthz", "/readyz"}; !slices.Equal(got, want) {
+	if want := []string{"/v1/caller", "/v1/openapi.json", "/docs", "/healthz", "/readyz"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -119,20 +121,20 @@ func TestAccess_PermitsOnlyListedTokens(t *testing.T) {
 		"GET /v1/users/user:a%2Ffeed/feed":           {auth.Feed},
 		"GET /v1/users/user:A/feed":                  {auth.Feed},
 		"POST /v1/users/user:a/visits":               {"a", "a with scopes", auth.Feed},
-		"GET /v1/users/user:b/feed/new":              {"b", auth.Feed},
-		"GET /v1/users/user:b/feed/events":           {"b", auth.Feed},
-		"GET /v1/users/user:b/feed/why?pin=pin:1":    {"b", auth.Feed},
-		"GET /v1/users/user:b/feed/state":            {"b", auth.Feed},
-		"GET /v1/users/user:b/pools?source=interest": {"b", auth.Feed},
-		"GET /v1/users/user:b/pins":                  {"a", "a with scopes", "b", auth.Feed},
-		"GET /v1/pins/pin:1/related":                 {"a", "a with scopes", "b", auth.Feed},
-		"GET /v1/features":                           {auth.Features, others},
-		"POST /v1/features":                          {auth.Features, others},
-		"POST /v1/features/attributes":               {auth.Features, others},
-		"POST /v1/features/try":                      {auth.Features, others},
+		"GET /v1/users/user:b/feed/new":              {"b", auth.Feed, auth.View},
+		"GET /v1/users/user:b/feed/events":           {"b", auth.Feed, auth.View},
+		"GET /v1/users/user:b/feed/why?pin=pin:1":    {"b", auth.Feed, auth.View},
+		"GET /v1/users/user:b/feed/state":            {"b", auth.Feed, auth.View},
+		"GET /v1/users/user:b/pools?source=interest": {"b", auth.Feed, auth.View},
+		"GET /v1/users/user:b/pins":                  {"a", "a with scopes", "b", auth.Feed, auth.View},
+		"GET /v1/pins/pin:1/related":                 {"a", "a with scopes", "b", auth.Feed, auth.View},
+		"GET /v1/features":                           {auth.Features, others, auth.View},
+		"POST /v1/features":                          {auth.Features, others, auth.View},
+		"POST /v1/features/attributes":               {auth.Features, others, auth.View},
+		"POST /v1/features/try":                      {auth.Features, others, auth.View},
 		"POST /v1/events":                            {auth.Events, auth.EventsOf("actions"), others},
-		"GET /v1/status":                             {auth.Operate, others},
-		"GET /metrics":                               {auth.Operate, others},
+		"GET /v1/status":                             {auth.Operate, others, auth.View},
+		"GET /metrics":                               {auth.Operate, others, auth.View},
 	} {
 		a := row(request, "", 0, "")
 		body := first(a.method, a.route).body

@@ -414,6 +414,7 @@ var operationRows = []exchange{
 	row("GET /v1/config?changed=1", "", 400, "true, false"),
 	row("GET /v1/config", "", 200, `{"pools":{"max_candidates":600}}`),
 	row("GET /v1/status", "", 200, `"version":"v1"`),
+	row("GET /v1/caller", "", 200, `"authentication":false`),
 	row("GET /v1/openapi.json", "", 200, `"openapi": "3.1.0"`),
 	row("GET /docs", "", 200, "the console"),
 	row("GET /healthz", "", 200, `{"status":"alive"}`),
@@ -482,9 +483,9 @@ func guarded(good exchange, r route) []exchange {
 // openExchanges are requests with tokens for the calls that need none.
 func openExchanges() []exchange {
 	var all []exchange
-	for _, open := range []exchange{first("GET", "/v1/openapi.json"), first("GET", "/docs")} {
+	for _, open := range []exchange{first("GET", "/v1/openapi.json"), first("GET", "/docs"), first("GET", "/v1/caller")} {
 		for _, token := range []string{"forged", "unavailable", "neither"} {
-			all = append(all, withToken(open, token, 200, open.says))
+			all = append(all, withToken(open, token, 200, strings.ReplaceAll(open.says, "false", "true")))
 		}
 		all = append(all, open.but("too many requests of one address", 429, "", func(a *exchange) {
 			a.change = func(c *Config, d *Deps) { authenticated(c, d); c.Limits.UserRate, c.Limits.UserBurst = 0.5, 1 }

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/smartfeed/smartfeed/internal/tracing"
+	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
@@ -29,6 +30,7 @@ func (s *Server) definitions(*parameters) computation {
 
 func (s *Server) features(ctx context.Context, req feature.Request) (feature.Answer, error) {
 	ctx, span := tracing.Start(ctx, "features", trace.SpanKindInternal)
+	req.Unrecorded = onlyViews(ctx, auth.Features)
 	answer, err := s.deps.Features.Answer(ctx, req)
 	tracing.End(span, err)
 	return answer, err

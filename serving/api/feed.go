@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/feed"
 )
 
@@ -63,6 +64,9 @@ func (s *Server) feed(p *parameters) computation {
 		}
 		if err := s.rejectForeignVisit(p.r); err != nil {
 			return nil, err
+		}
+		if onlyViews(ctx, auth.Feed) {
+			return nil, problem(http.StatusForbidden, "a visit requires the scope %s; with the scope %s, set peek=true", auth.Feed, auth.View)
 		}
 		return s.deps.Feed.Visit(ctx, user, name, limit)
 	}

@@ -65,16 +65,18 @@ func (r route) class() string {
 func (s *Server) routes() (all []route) {
 	const get, post = http.MethodGet, http.MethodPost
 	var (
-		private   = access{scope: auth.Feed, users: ownData}
-		published = access{scope: auth.Feed, users: allData}
-		features  = access{scope: auth.Features}
+		visit     = access{scope: auth.Feed, users: ownData}
+		private   = access{scope: auth.Feed, users: ownData, view: true}
+		published = access{scope: auth.Feed, users: allData, view: true}
+		features  = access{scope: auth.Features, view: true}
+		inspect   = access{scope: auth.Operate, view: true}
 		operate   = access{scope: auth.Operate}
 	)
 	add := func(routes ...route) { all = append(all, routes...) }
 	if s.deps.Feed != nil {
 		add(
 			route{method: get, path: "/v1/users/{user}/feed", access: private, query: s.feed},
-			route{method: post, path: "/v1/users/{user}/visits", access: private, query: s.visit},
+			route{method: post, path: "/v1/users/{user}/visits", access: visit, query: s.visit},
 			route{method: get, path: "/v1/users/{user}/feed/new", access: private, query: s.waiting, data: "the pools"},
 			route{method: get, path: "/v1/users/{user}/feed/events", access: private, handle: s.waitingStream, kind: stream},
 			route{method: get, path: "/v1/users/{user}/pins", access: published, query: pinsOf(s, "user", schemas.ParseUserID), cached: true},
@@ -89,7 +91,7 @@ func (s *Server) routes() (all []route) {
 	}
 	if s.deps.Directory != nil {
 		add(
-			route{method: get, path: "/v1/users", access: access{scope: auth.Feed}, query: s.users, list: "users", data: "the users"},
+			route{method: get, path: "/v1/users", access: access{scope: auth.Feed, view: true}, query: s.users, list: "users", data: "the users"},
 			route{method: get, path: "/v1/users/{user}/graph", access: private, query: s.graph, data: "the edges"},
 		)
 	}
@@ -103,11 +105,11 @@ func (s *Server) routes() (all []route) {
 	}
 	if s.deps.Insights != nil {
 		add(
-			route{method: get, path: "/v1/insights/growth", access: operate, query: s.growth, list: "days", data: "the insights"},
-			route{method: get, path: "/v1/insights/xd28s", access: operate, query: s.xd28s, list: "xd28s", data: "the insights"},
-			route{method: get, path: "/v1/insights/retention", access: operate, query: s.retention, list: "cohorts", data: "the insights"},
-			route{method: get, path: "/v1/insights/funnel", access: operate, query: s.funnel, list: "steps", data: "the insights"},
-			route{method: get, path: "/v1/insights/popularity", access: operate, query: s.popularity, list: "interests", data: "the insights"},
+			route{method: get, path: "/v1/insights/growth", access: inspect, query: s.growth, list: "days", data: "the insights"},
+			route{method: get, path: "/v1/insights/xd28s", access: inspect, query: s.xd28s, list: "xd28s", data: "the insights"},
+			route{method: get, path: "/v1/insights/retention", access: inspect, query: s.retention, list: "cohorts", data: "the insights"},
+			route{method: get, path: "/v1/insights/funnel", access: inspect, query: s.funnel, list: "steps", data: "the insights"},
+			route{method: get, path: "/v1/insights/popularity", access: inspect, query: s.popularity, list: "interests", data: "the insights"},
 		)
 	}
 	if s.deps.Publisher != nil {
@@ -115,26 +117,27 @@ func (s *Server) routes() (all []route) {
 	}
 	if s.deps.DeadLetters != nil {
 		add(
-			route{method: get, path: "/v1/dead-letters", access: operate, query: s.deadLetters, list: "dead_letters", data: "the dead letters"},
+			route{method: get, path: "/v1/dead-letters", access: inspect, query: s.deadLetters, list: "dead_letters", data: "the dead letters"},
 			route{method: post, path: "/v1/dead-letters/retry", access: operate, query: s.retryDeadLetters},
-			route{method: get, path: "/v1/dead-letters/kinds", access: operate, query: s.retryKinds, list: "kinds", data: "the state of the retries"},
-			route{method: get, path: "/v1/dead-letters/retries", access: operate, query: s.retriedDeadLetters, list: "dead_letters", data: "the state of the retries"},
+			route{method: get, path: "/v1/dead-letters/kinds", access: inspect, query: s.retryKinds, list: "kinds", data: "the state of the retries"},
+			route{method: get, path: "/v1/dead-letters/retries", access: inspect, query: s.retriedDeadLetters, list: "dead_letters", data: "the state of the retries"},
 			route{method: post, path: "/v1/dead-letters/limits", access: operate, handle: postJSON(s, s.limitRetries)},
 		)
 	}
 	if s.deps.Dictionary != nil {
 		add(
 			route{method: get, path: "/v1/users/{user}/interests", access: private, query: s.interests, list: "interests", data: "the interests"},
-			route{method: get, path: "/v1/interests/{interest}/engagement", access: operate, query: s.engagement, list: "sources", data: "the engagement"},
-			route{method: get, path: "/v1/dictionary", access: operate, query: s.dictionary, list: "terms", data: "the dictionary"},
+			route{method: get, path: "/v1/interests/{interest}/engagement", access: inspect, query: s.engagement, list: "sources", data: "the engagement"},
+			route{method: get, path: "/v1/dictionary", access: inspect, query: s.dictionary, list: "terms", data: "the dictionary"},
 			route{method: post, path: "/v1/dictionary/decisions", access: operate, handle: postJSON(s, s.decide)},
 		)
 	}
 	if s.deps.Config != nil {
-		add(route{method: get, path: "/v1/config", access: operate, query: s.config})
+		add(route{method: get, path: "/v1/config", access: inspect, query: s.config})
 	}
 	add(
-		route{method: get, path: "/v1/status", access: operate, query: s.status},
+		route{method: get, path: "/v1/status", access: inspect, query: s.status},
+		route{method: get, path: "/v1/caller", query: s.caller},
 		route{method: get, path: "/v1/openapi.json", handle: s.openAPI},
 	)
 	if s.deps.Console != nil {
@@ -143,7 +146,7 @@ func (s *Server) routes() (all []route) {
 	add(
 		route{method: get, path: "/healthz", handle: s.healthy, kind: probe},
 		route{method: get, path: "/readyz", handle: s.ready, kind: probe},
-		route{method: get, path: "/metrics", access: access{scope: auth.Operate, scrape: true}, handle: s.scrape(), kind: scraping},
+		route{method: get, path: "/metrics", access: access{scope: auth.Operate, view: true, scrape: true}, handle: s.scrape(), kind: scraping},
 	)
 	return all
 }

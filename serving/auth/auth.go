@@ -36,6 +36,7 @@ const (
 	Features = "features" // read the features of all users, try definitions
 	Events   = "events"   // publish events of all streams, except deletes of users
 	Operate  = "operate"  // read the state and the configuration of the program, retry dead letters
+	View     = "view"     // read everything that feed, features and operate permit, without visits and other changes
 
 	// DeleteUsers permits only deletes of users, which cannot be undone.
 	DeleteUsers = Events + ":users:delete"
@@ -50,7 +51,7 @@ func Scopes() []string {
 	for _, stream := range schemas.InputStreams() {
 		scopes = append(scopes, EventsOf(stream))
 	}
-	return append(scopes, DeleteUsers, Operate)
+	return append(scopes, DeleteUsers, Operate, View)
 }
 
 // Config configures authentication. Without a key set and a secret, authentication is disabled.

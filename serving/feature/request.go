@@ -28,6 +28,7 @@ type Request struct {
 	Pins        []schemas.PinID  `json:"pins,omitempty"`
 	Pairs       []UserPin        `json:"pairs,omitempty"`
 	At          *time.Time       `json:"at,omitempty"` // end of the windows; nil: now. It does not affect features of pins
+	Unrecorded  bool             `json:"-"`            // the training log gets no record of the answer
 }
 
 // UserPin is the entity of a feature of a pair. In JSON it is an array of the two ids.

@@ -95,7 +95,7 @@ func (s *Service) Answer(ctx context.Context, req Request) (Answer, error) {
 	s.assemble(&answer, q, got)
 	end := s.deps.Now()
 	s.deps.Metrics.answered(end.Sub(start), answer.Degraded)
-	if s.deps.Record != nil {
+	if s.deps.Record != nil && !req.Unrecorded {
 		s.deps.Record(req, answer, start)
 	}
 	return answer, nil

@@ -688,6 +688,16 @@ class Process(_Process, total=False):
     reloads: list[Reload]
 
 
+class _Caller(TypedDict):
+    authentication: bool
+    scopes: list[str]
+
+
+class Caller(_Caller, total=False):
+    subject: str
+    user: UserID
+
+
 class _Reload(TypedDict):
     contents: str
     file: str

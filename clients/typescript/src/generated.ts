@@ -665,6 +665,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/caller": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the caller that the token identifies
+         * @description Without a valid token, the caller is anonymous.
+         */
+        get: operations["caller"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/openapi.json": {
         parameters: {
             query?: never;
@@ -1652,6 +1672,15 @@ export interface components {
             components: components["schemas"]["Component"][];
             /** @description The files that the process reloads. Absent: none. */
             reloads?: components["schemas"]["Reload"][];
+        };
+        Caller: {
+            /** @description Whether calls need a token. If not, every caller may make every call. */
+            authentication: boolean;
+            /** @description The subject of the token. Absent: the caller is anonymous. */
+            subject?: string;
+            user?: components["schemas"]["UserID"];
+            /** @description The scopes of a service. Empty for users. */
+            scopes: string[];
         };
         Reload: {
             /** @description What the file contains. */
@@ -3650,6 +3679,38 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             429: components["responses"]["TooMany"];
             500: components["responses"]["Broken"];
+            503: components["responses"]["Full"];
+        };
+    };
+    caller: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The caller. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "authentication": true,
+                     *       "subject": "service:dashboard",
+                     *       "scopes": [
+                     *         "view"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Caller"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            429: components["responses"]["TooMany"];
             503: components["responses"]["Full"];
         };
     };
