@@ -24,11 +24,15 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
-// loadProject reads docker-compose.yml like docker, with every profile.
-func loadProject(t *testing.T) *types.Project {
+// loadProject reads docker-compose.yml, and files that override it, like docker, with every profile.
+func loadProject(t *testing.T, overrides ...string) *types.Project {
 	t.Helper()
+	files := []types.ConfigFile{{Filename: "docker-compose.yml"}}
+	for _, name := range overrides {
+		files = append(files, types.ConfigFile{Filename: name})
+	}
 	project, err := loader.LoadWithContext(t.Context(), types.ConfigDetails{
-		WorkingDir: ".", ConfigFiles: []types.ConfigFile{{Filename: "docker-compose.yml"}}, Environment: types.Mapping{},
+		WorkingDir: ".", ConfigFiles: files, Environment: types.Mapping{},
 	}, func(o *loader.Options) {
 		o.SetProjectName("smartfeed", true)
 		o.Profiles = []string{"*"}
@@ -125,6 +129,49 @@ func TestCompose_RolesHaveValidConfiguration(t *testing.T) {
 	}
 	if roles != 8 {
 		t.Errorf("%d roles, want topics, tables, pinot-table, two processes, materialize, serve, demo", roles)
+	}
+}
+
+// The light file has one broker, one node and one process of each role. Each role has a valid configuration without Pinot and
+// without a standby, and depends only on services that exist.
+func TestCompose_LightHasOneOfEach(t *testing.T) {
+	project := loadProject(t, "docker-compose.light.yml")
+	names := slices.Sorted(maps.Keys(project.Services))
+	want := []string{"cassandra-primary", "demo", "grafana", "kafka", "materialize", "process-1", "prometheus", "registry", "serve", "tables", "topics"}
+	if !slices.Equal(names, want) {
+		t.Errorf("services %v, want %v", names, want)
+	}
+	var sum types.UnitBytes
+	for name, s := range project.Services {
+		for on := range s.DependsOn {
+			if !slices.Contains(names, on) {
+				t.Errorf("%s depends on %s, which the light file omits", name, on)
+			}
+		}
+		is, permanent := isRole(s)
+		if len(s.Profiles) == 0 && (!is || permanent) {
+			sum += s.MemLimit
+		}
+		if !is {
+			continue
+		}
+		var environ []string
+		for key, value := range s.Environment {
+			if value == nil || strings.Contains(key, "PINOT") || strings.Contains(key, "STANDBY") {
+				t.Errorf("%s: %s is still set, or empty", name, key)
+			} else if strings.HasPrefix(key, "SMARTFEED_") {
+				environ = append(environ, key+"="+*value)
+			}
+		}
+		var out, problems strings.Builder
+		if code := cli.Execute(t.Context(), []string{"config", "check"}, environ, strings.NewReader(""), &out, &problems); code != 0 {
+			t.Errorf("%s: %s", name, problems.String())
+		}
+	}
+	text, err := os.ReadFile("docker-compose.light.yml")
+	must.OK(t, err)
+	if want := fmt.Sprintf("add up to %.1f GiB.", float64(sum)/(1<<30)); !strings.Contains(string(text), want) {
+		t.Errorf("docker-compose.light.yml does not state: %s", want)
 	}
 }
 
