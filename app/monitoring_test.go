@@ -128,6 +128,33 @@ func expressions(t *testing.T) map[string]string {
 	return found
 }
 
+// Every panel has a description and the data source of the variable, and every variable is used.
+func TestDashboard_DescribesPanelsAndUsesVariables(t *testing.T) {
+	text, err := os.ReadFile("../deploy/monitoring/grafana/smartfeed.json")
+	must.OK(t, err)
+	var dashboard struct {
+		Panels []struct {
+			Type, Title, Description string
+			Datasource               struct{ UID string }
+		}
+		Templating struct{ List []struct{ Name string } }
+	}
+	must.OK(t, json.Unmarshal(text, &dashboard))
+	for _, p := range dashboard.Panels {
+		if p.Type != "row" && (p.Description == "" || p.Datasource.UID != "${datasource}") {
+			t.Errorf("panel %s: description %q, data source %q: want a description and ${datasource}", p.Title, p.Description, p.Datasource.UID)
+		}
+	}
+	if len(dashboard.Templating.List) < 3 {
+		t.Errorf("found only %d variables", len(dashboard.Templating.List))
+	}
+	for _, v := range dashboard.Templating.List {
+		if !strings.Contains(string(text), `=~\"$`+v.Name) && !strings.Contains(string(text), "${"+v.Name+"}") {
+			t.Errorf("no panel uses the variable %s", v.Name)
+		}
+	}
+}
+
 // rule is an alert.
 type rule struct {
 	Alert               string
