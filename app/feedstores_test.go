@@ -115,8 +115,8 @@ func TestOpenOwnSinks_FillsNoCluster(t *testing.T) {
 	cfg.FeedStore.Cassandra.Primary.Hosts = []string{deaf}
 	p, err := openApp(t.Context(), cfg, slog.New(slog.DiscardHandler), []opener{(*App).openFeedStore, (*App).openOwnSinks})
 	must.OK(t, err)
-	if len(p.components) != 1 || p.components[0].Name != "feed-store-primary" {
-		t.Errorf("components %+v, want only the connection to the cluster", p.components)
+	if len(p.components) != 2 || p.components[0].Name != "feed-store-primary" || p.components[1].Name != "configuration" {
+		t.Errorf("components %+v, want only the connection to the cluster, and the reload that every process has", p.components)
 	}
 	if err := p.Close(); err != nil {
 		t.Error(err)
