@@ -42,7 +42,7 @@ type Config struct {
 	MaxCandidates   int              `yaml:"max_candidates" default:"200" range:"1..1000" help:"number of best candidates of all sources that are sent to the model"`
 	// Repeated values of a user's features are sent for each candidate.
 	Features     []string `yaml:"features" help:"names of the features of users, pins and pairs that the model receives, at most 100; their values must be numbers"`
-	MissingValue float64  `yaml:"missing_value" default:"0" help:"value that the model receives for a missing feature"`
+	MissingValue float64  `yaml:"missing_value" default:"0" range:"-1e9..1e9" help:"value that the model receives for a missing feature"`
 	Input        string   `yaml:"input" default:"features" help:"name of the input tensor of the Open Inference Protocol, with a row per candidate and a column per feature, of type FP32"`
 }
 
@@ -60,9 +60,6 @@ func (c Config) Validate() error {
 	}
 	if len(c.Features) > MaxFeatures || len(slices.Compact(slices.Sorted(slices.Values(c.Features)))) < len(c.Features) {
 		errs = append(errs, fmt.Errorf("features: %d names: want at most %d, each once", len(c.Features), MaxFeatures))
-	}
-	if math.IsNaN(c.MissingValue) || math.IsInf(c.MissingValue, 0) {
-		errs = append(errs, fmt.Errorf("missing_value: %v: want a finite number", c.MissingValue))
 	}
 	return errors.Join(errs...)
 }

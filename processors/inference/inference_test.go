@@ -192,7 +192,7 @@ func TestConfig_Validate(t *testing.T) {
 		`protocol: "grpc": want one of json`:   func(c *inference.Config) { c.Protocol = "grpc" },
 		"input, features: the Open Inference":  func(c *inference.Config) { c.Features = nil },
 		"features: 2 names: want at most 100,": func(c *inference.Config) { c.Features = []string{"a", "a"} },
-		"missing_value: NaN: want a finite":    func(c *inference.Config) { c.MissingValue = math.NaN() },
+		"missing_value: NaN: want -1e+09 to":   func(c *inference.Config) { c.MissingValue = math.NaN() },
 		"max_candidates: 0: want 1 to 1000":    func(c *inference.Config) { c.MaxCandidates = 0 },
 	} {
 		cfg := good
