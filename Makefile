@@ -263,7 +263,7 @@ docs: $(DOCS)/installed ## build the documentation site into .cache/site; needs 
 
 .PHONY: spell
 spell: $(DOCS)/installed ## check the spelling in all files; needs Python 3
-	git ls-files -z ':!*.sum' ':!*.hex' ':!*.png' | xargs -0 $(DOCS)/bin/codespell
+	git ls-files -z ':!*/vendor/*' ':!*.sum' ':!*.hex' ':!*.png' | xargs -0 $(DOCS)/bin/codespell
 
 clean: ## remove the files of build, run, docs and clients
 	rm -rf bin data .cache clients/typescript/dist clients/typescript/node_modules
