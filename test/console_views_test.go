@@ -818,7 +818,7 @@ func worksWithKeyboard(t *testing.T, b *Browser) {
 	p.Wait("automatic updates are stopped", "document.querySelector('#live').getAttribute('aria-pressed') === 'false'")
 	for _, at := range []struct{ view, title, there string }{
 		{"compare", "Compare", "#compare-b-items li"}, {"graph", "Graph", "#graph-panels li"}, {"config", "Configuration", "#config-values td"},
-		{"pools", "Pools", "#deferred li"}, {"features", "Features", "#features .feature li"}, {"interests", "Interests", "#user-interests-list li"},
+		{"pools", "Pools", "#deferred li"}, {"features", "Features", "#features .feature li"}, {"interests", "Interests", "body:has(#terms li) #user-interests-list li"},
 		{"pipeline", "Pipeline", "#dead-letters li"}, {"insights", "Insights", "#plot-habit figure"}, {"feed", "Feed", "#rail-pools li"},
 	} {
 		tabs(p, at.title, 300)
