@@ -85,7 +85,7 @@ type Candidate struct {
 	Score   schemas.PoolScore `json:"score"`
 	Created time.Time         `json:"created"`
 	schemas.Facets
-	Features map[string]float32 `json:"features,omitempty"`
+	Features map[string]float32 `json:"features,omitempty"` // set by Infer, if the protocol is JSON
 }
 
 // Outputs are the outputs of a model by name: one number for each candidate of the request. A number is NaN if the model

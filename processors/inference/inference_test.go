@@ -62,7 +62,7 @@ func question(outputs ...string) inference.Request {
 }
 
 func configured(protocol string) inference.Config {
-	return inference.Config{Protocol: protocol, Input: "features", Features: []string{"clicks", "taste"}}
+	return inference.Config{Protocol: protocol, MaxCandidates: 2, Input: "features", Features: []string{"clicks", "taste"}}
 }
 
 func float32s(values ...float32) (data []byte) {
@@ -83,6 +83,15 @@ func TestInfer_JSON(t *testing.T) {
 		if !strings.Contains((*requests)[0].json, part) {
 			t.Errorf("request %s, want %s", (*requests)[0].json, part)
 		}
+	}
+}
+
+// A response may have many values that smartfeed does not know.
+func TestInfer_JSONWithUnknownValues(t *testing.T) {
+	m, _ := model(t, configured(inference.JSON), `{"scores":{"pin:1":1,"pin:2":2},"debug":[0`+strings.Repeat(",0", 200)+`]}`, nil)
+	got := must.Get(m.Infer(t.Context(), question()))(t)
+	if diff := cmp.Diff(inference.Outputs{"score": {1, 2}}, got); diff != "" {
+		t.Errorf("outputs (-want +got):\n%s", diff)
 	}
 }
 

@@ -23,30 +23,28 @@ type jsonResponse struct {
 // onlyOutput is the name of the output of a model that returns scores.
 const onlyOutput = "score"
 
-// responseValues is the maximum number of JSON values in a response for a candidate and an output, and as many unknown ones.
-const responseValues = 8
+// responseValues is the maximum number of JSON values in a response per candidate of the request. Most may be unknown ones.
+const responseValues = 2 * schemas.MaxInterests
 
 func (m *Model) inferJSON(ctx context.Context, req Request) (Outputs, error) {
-	list := make([]Candidate, len(req.Candidates))
-	for i, c := range req.Candidates {
-		if list[i] = c; len(m.cfg.Features) > 0 {
-			list[i].Features = make(map[string]float32, len(m.cfg.Features))
-			for j, name := range m.cfg.Features {
-				list[i].Features[name] = req.Values[i][j]
-			}
+	for i, row := range req.Values {
+		values := make(map[string]float32, len(row))
+		for j, name := range m.cfg.Features {
+			values[name] = row[j]
 		}
+		req.Candidates[i].Features = values
 	}
 	var response jsonResponse
-	values := 64 + responseValues*len(list)*max(1, len(req.Outputs))
-	if err := m.service.Call(ctx, jsonRequest{req.User, req.Feed, list, req.Outputs}, &response, values); err != nil {
+	request := jsonRequest{req.User, req.Feed, req.Candidates, req.Outputs}
+	if err := m.service.Call(ctx, request, &response, responseValues*m.cfg.MaxCandidates); err != nil {
 		return nil, err
 	}
 	if len(req.Outputs) == 0 {
-		return Outputs{onlyOutput: inOrder(list, response.Scores)}, nil
+		return Outputs{onlyOutput: inOrder(req.Candidates, response.Scores)}, nil
 	}
 	outputs := make(Outputs, len(req.Outputs))
 	for _, name := range req.Outputs {
-		outputs[name] = inOrder(list, response.Outputs[name])
+		outputs[name] = inOrder(req.Candidates, response.Outputs[name])
 	}
 	return outputs, nil
 }
