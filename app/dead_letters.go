@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/smartfeed/smartfeed/internal/ops"
@@ -84,22 +83,14 @@ func (d deadLetters) topics(kind string) []string {
 	return names
 }
 
-// maxTopicRequests limits concurrent requests. Without a limit, one call would take all connections to a peer.
-const maxTopicRequests = 8
-
 // forTopics calls get for each topic and returns the results in the order of the topics.
 func forTopics[T any](ctx context.Context, names []string, get func(context.Context, string) ([]T, error)) ([]T, error) {
 	results := make([][]T, len(names))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(maxTopicRequests)
-	for i, name := range names {
-		g.Go(func() error {
-			var err error
-			results[i], err = get(ctx, name)
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
+	err := topics.Concurrently(ctx, len(names), func(ctx context.Context, i int) (err error) {
+		results[i], err = get(ctx, names[i])
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	return slices.Concat(results...), nil

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -50,22 +48,15 @@ type users struct {
 	partitions int32
 }
 
-// maxUserRequests limits concurrent requests, so one search does not take all connections to a peer.
-const maxUserRequests = 8
-
 // Users returns the first users whose ids start with prefix, from all partitions. It returns an error if an owner of a
 // partition does not respond.
 func (u users) Users(ctx context.Context, prefix string, limit int) ([]schemas.UserID, error) {
 	found := make([][]schemas.UserID, u.partitions)
-	all, ctx := errgroup.WithContext(ctx)
-	all.SetLimit(maxUserRequests)
-	for p := range found {
-		all.Go(func() (err error) {
-			found[p], err = u.rows.Users(ctx, int32(p), prefix, limit)
-			return err
-		})
-	}
-	if err := all.Wait(); err != nil {
+	err := topics.Concurrently(ctx, len(found), func(ctx context.Context, p int) (err error) {
+		found[p], err = u.rows.Users(ctx, int32(p), prefix, limit)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	list := slices.Concat(found...)

@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -47,9 +45,6 @@ type PinCards interface {
 type Publisher interface {
 	Decide(ctx context.Context, decision *schemas.InterestDecision) error
 }
-
-// maxRequests limits concurrent requests, so one call does not take all connections to a peer.
-const maxRequests = 8
 
 // Terms returns at most limit terms of a state: candidates by score, the others by name. A blocked term is in no other
 // state, regardless of decisions.
@@ -138,19 +133,13 @@ func (s Service) fromAll(ctx context.Context, limit int, named []string) ([]sche
 		of[p] = append(of[p], name)
 	}
 	lists := make([][]schemas.DictionaryTerm, s.Partitions)
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(maxRequests)
-	for p := range s.Partitions {
-		if limit == 0 && of[p] == nil {
-			continue
+	err := topics.Concurrently(ctx, len(lists), func(ctx context.Context, p int) (err error) {
+		if limit > 0 || of[p] != nil {
+			lists[p], err = s.Rows.Terms(ctx, int32(p), limit, of[p])
 		}
-		g.Go(func() error {
-			var err error
-			lists[p], err = s.Rows.Terms(ctx, p, limit, of[p])
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	return slices.Concat(lists...), nil

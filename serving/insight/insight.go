@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // Parts returns the part of an insight that one partition has.
@@ -36,9 +36,8 @@ const (
 	MaxSteps   = 10 // of a funnel
 	MaxPopular = 1000
 
-	maxRequests = 8    // concurrent ones, so that one call does not take all connections to a process
-	maxTotals   = 5000 // interests of a page; at most 1.5 MB
-	maxHours    = 200  // interests whose hours one request names; at most 60 KB
+	maxTotals = 5000 // interests of a page; at most 1.5 MB
+	maxHours  = 200  // interests whose hours one request names; at most 60 KB
 )
 
 // RequestError is returned for an invalid request.
@@ -86,23 +85,18 @@ func answer[T any](ctx context.Context, s *Service, what string, f func(context.
 // each requests the parts of all partitions, and calls add with one at a time.
 func (s *Service) each(ctx context.Context, r schemas.InsightRequest, add func(*schemas.InsightPart) error) error {
 	r.Today = int32(s.now().Unix() / (24 * 60 * 60))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(maxRequests)
 	var mu sync.Mutex
-	for partition := range s.cfg.Partitions {
-		g.Go(func() error {
-			of := r
-			of.Partition = partition
-			part, err := s.parts.Insight(ctx, of)
-			if err != nil {
-				return err
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			return add(part)
-		})
-	}
-	return g.Wait()
+	return topics.Concurrently(ctx, int(s.cfg.Partitions), func(ctx context.Context, partition int) error {
+		of := r
+		of.Partition = int32(partition)
+		part, err := s.parts.Insight(ctx, of)
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		return add(part)
+	})
 }
 
 // sum returns the sum of a list in the parts of all partitions, element by element.

@@ -1,0 +1,42 @@
+package topics_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+func TestConcurrently_LimitsCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running, most, calls atomic.Int64
+		err := topics.Concurrently(t.Context(), 20, func(context.Context, int) error {
+			calls.Add(1)
+			most.Store(max(most.Load(), running.Add(1)))
+			time.Sleep(time.Second) // in the bubble
+			running.Add(-1)
+			return nil
+		})
+		if err != nil || calls.Load() != 20 || most.Load() != 8 {
+			t.Errorf("%d calls, %d at a time, %v; want 20, 8 and nil", calls.Load(), most.Load(), err)
+		}
+	})
+}
+
+func TestConcurrently_ErrorEndsOtherCalls(t *testing.T) {
+	cause := errors.New("no owner")
+	err := topics.Concurrently(t.Context(), 2, func(ctx context.Context, i int) error {
+		if i == 0 {
+			return cause
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if !errors.Is(err, cause) {
+		t.Errorf("got %v, want %v", err, cause)
+	}
+}
