@@ -35,7 +35,7 @@ type product struct {
 // testConfig returns a configuration with free ports, and long timeouts for busy machines.
 func testConfig(t *testing.T) app.Config {
 	t.Helper()
-	const timeout = 2 * time.Second
+	const timeout = 30 * time.Second
 	cfg := app.DefaultConfig()
 	cfg.Feed.GeneratorTimeout, cfg.Feed.ReadTimeout, cfg.Feed.CatchUpTimeout, cfg.Feed.AckTimeout = timeout, timeout, timeout, timeout
 	cfg.Feature.Timeout = timeout
