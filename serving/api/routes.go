@@ -61,20 +61,21 @@ func (r route) class() string {
 	return r.access.class()
 }
 
+const get, post = http.MethodGet, http.MethodPost
+
 // routes returns the calls whose dependencies are set, in the order of the OpenAPI document.
-func (s *Server) routes() (all []route) {
-	const get, post = http.MethodGet, http.MethodPost
+func (s *Server) routes() []route {
+	return slices.Concat(s.feedRoutes(), s.featureRoutes(), s.inspectionRoutes(), s.processRoutes())
+}
+
+func (s *Server) feedRoutes() (all []route) {
 	var (
 		visit     = access{scope: auth.Feed, users: ownData}
 		private   = access{scope: auth.Feed, users: ownData, view: true}
 		published = access{scope: auth.Feed, users: allData, view: true}
-		features  = access{scope: auth.Features, view: true}
-		inspect   = access{scope: auth.Operate, view: true}
-		operate   = access{scope: auth.Operate}
 	)
-	add := func(routes ...route) { all = append(all, routes...) }
 	if s.deps.Feed != nil {
-		add(
+		all = append(all,
 			route{method: get, path: "/v1/users/{user}/feed", access: private, query: s.feed},
 			route{method: post, path: "/v1/users/{user}/visits", access: visit, query: s.visit},
 			route{method: get, path: "/v1/users/{user}/feed/new", access: private, query: s.waiting, data: "the pools"},
@@ -90,21 +91,32 @@ func (s *Server) routes() (all []route) {
 		)
 	}
 	if s.deps.Directory != nil {
-		add(
+		all = append(all,
 			route{method: get, path: "/v1/users", access: access{scope: auth.Feed, view: true}, query: s.users, list: "users", data: "the users"},
 			route{method: get, path: "/v1/users/{user}/graph", access: private, query: s.graph, data: "the edges"},
 		)
 	}
-	if s.deps.Features != nil {
-		add(
-			route{method: get, path: "/v1/features", access: features, query: s.definitions, cached: true},
-			route{method: post, path: "/v1/features", access: features, handle: postJSON(s, s.features)},
-			route{method: post, path: "/v1/features/attributes", access: features, handle: postJSON(s, s.deps.Features.Attributes)},
-			route{method: post, path: "/v1/features/try", access: features, handle: postJSON(s, s.deps.Features.Try), kind: trial},
-		)
+	return all
+}
+
+func (s *Server) featureRoutes() []route {
+	if s.deps.Features == nil {
+		return nil
 	}
+	features := access{scope: auth.Features, view: true}
+	return []route{
+		{method: get, path: "/v1/features", access: features, query: s.definitions, cached: true},
+		{method: post, path: "/v1/features", access: features, handle: postJSON(s, s.features)},
+		{method: post, path: "/v1/features/attributes", access: features, handle: postJSON(s, s.deps.Features.Attributes)},
+		{method: post, path: "/v1/features/try", access: features, handle: postJSON(s, s.deps.Features.Try), kind: trial},
+	}
+}
+
+// inspectionRoutes returns the calls about the product and its events.
+func (s *Server) inspectionRoutes() (all []route) {
+	inspect, operate := access{scope: auth.Operate, view: true}, access{scope: auth.Operate}
 	if s.deps.Insights != nil {
-		add(
+		all = append(all,
 			route{method: get, path: "/v1/insights/growth", access: inspect, query: s.growth, list: "days", data: "the insights"},
 			route{method: get, path: "/v1/insights/xd28s", access: inspect, query: s.xd28s, list: "xd28s", data: "the insights"},
 			route{method: get, path: "/v1/insights/retention", access: inspect, query: s.retention, list: "cohorts", data: "the insights"},
@@ -113,10 +125,10 @@ func (s *Server) routes() (all []route) {
 		)
 	}
 	if s.deps.Publisher != nil {
-		add(route{method: post, path: "/v1/events", access: access{scope: auth.Events, parts: true}, handle: s.events})
+		all = append(all, route{method: post, path: "/v1/events", access: access{scope: auth.Events, parts: true}, handle: s.events})
 	}
 	if s.deps.DeadLetters != nil {
-		add(
+		all = append(all,
 			route{method: get, path: "/v1/dead-letters", access: inspect, query: s.deadLetters, list: "dead_letters", data: "the dead letters"},
 			route{method: post, path: "/v1/dead-letters/retry", access: operate, query: s.retryDeadLetters},
 			route{method: get, path: "/v1/dead-letters/kinds", access: inspect, query: s.retryKinds, list: "kinds", data: "the state of the retries"},
@@ -125,25 +137,31 @@ func (s *Server) routes() (all []route) {
 		)
 	}
 	if s.deps.Dictionary != nil {
-		add(
-			route{method: get, path: "/v1/users/{user}/interests", access: private, query: s.interests, list: "interests", data: "the interests"},
+		all = append(all,
+			route{method: get, path: "/v1/users/{user}/interests", access: access{scope: auth.Feed, users: ownData, view: true}, query: s.interests, list: "interests", data: "the interests"},
 			route{method: get, path: "/v1/interests/{interest}/engagement", access: inspect, query: s.engagement, list: "sources", data: "the engagement"},
 			route{method: get, path: "/v1/dictionary", access: inspect, query: s.dictionary, list: "terms", data: "the dictionary"},
 			route{method: post, path: "/v1/dictionary/decisions", access: operate, handle: postJSON(s, s.decide)},
 		)
 	}
+	return all
+}
+
+// processRoutes returns the calls about this process.
+func (s *Server) processRoutes() (all []route) {
+	inspect := access{scope: auth.Operate, view: true}
 	if s.deps.Config != nil {
-		add(route{method: get, path: "/v1/config", access: inspect, query: s.config})
+		all = append(all, route{method: get, path: "/v1/config", access: inspect, query: s.config})
 	}
-	add(
+	all = append(all,
 		route{method: get, path: "/v1/status", access: inspect, query: s.status},
 		route{method: get, path: "/v1/caller", query: s.caller},
 		route{method: get, path: "/v1/openapi.json", handle: s.openAPI},
 	)
 	if s.deps.Console != nil {
-		add(route{method: get, path: "/docs", handle: s.docs})
+		all = append(all, route{method: get, path: "/docs", handle: s.docs})
 	}
-	add(
+	all = append(all,
 		route{method: get, path: "/healthz", handle: s.healthy, kind: probe},
 		route{method: get, path: "/readyz", handle: s.ready, kind: probe},
 		route{method: get, path: "/metrics", access: access{scope: auth.Operate, view: true, scrape: true}, handle: s.scrape(), kind: scraping},
