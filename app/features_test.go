@@ -166,7 +166,7 @@ func TestPinot_ReplacesEmbeddedStore(t *testing.T) {
 		case strings.Contains(query.SQL, "FROM pins"):
 			rows = `[["pin:0","user:ada","",[""],"","{\"price\":\"5\"}"]]`
 		}
-		_, _ = io.WriteString(w, `{"resultTable":{"rows":`+rows+`},"numServersQueried":1,"numServersResponded":1}`)
+		_, _ = io.WriteString(w, `{"resultTable":{"rows":`+rows+`},"numServersQueried":1,"numServersResponded":1,"minConsumingFreshnessTimeMs":1000}`)
 	}))
 	defer pinot.Close()
 	cfg := testConfig(t.TempDir())
@@ -186,6 +186,9 @@ features:
 	attributes, err := s.features.Attributes(t.Context(), feature.AttributesRequest{Pins: []schemas.PinID{"pin:0"}})
 	if err != nil || attributes.Pins["pin:0"].Attributes["price"] != "5" || attributes.Pins["pin:0"].Author != "user:ada" {
 		t.Errorf("attributes: %+v, %v", attributes, err)
+	}
+	if attributes.Fresh == nil || !attributes.Fresh.Equal(time.Unix(1, 0)) {
+		t.Errorf("attributes fresh to %v, want the value in the response of Pinot", attributes.Fresh)
 	}
 	if _, err := os.Stat(filepath.Join(cfg.Dir, "features")); !os.IsNotExist(err) {
 		t.Errorf("there is a feature store: %v", err)

@@ -313,7 +313,7 @@ func (f *fakes) Attributes(_ context.Context, req feature.AttributesRequest) (fe
 			Author: "user:a", Board: "board:b", Interests: []schemas.InterestID{"interest:tea"},
 			Attributes: map[string]string{"color": "red"}, Embedding: []float32{0.5, 1},
 		}},
-		Missing: []feature.MissingPin{{Entity: "pin:2", Reason: feature.Unknown}}, Degraded: []string{},
+		Missing: []feature.MissingPin{{Entity: "pin:2", Reason: feature.Unknown}}, Degraded: []string{}, Fresh: &now,
 	}, f.fail
 }
 

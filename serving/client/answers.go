@@ -177,6 +177,7 @@ type AttributesAnswer struct {
 	Pins     map[string]Attributes `json:"pins"`
 	Missing  []MissingPin          `json:"missing"`
 	Degraded []string              `json:"degraded"`
+	Fresh    *time.Time            `json:"fresh"` // as in FeaturesAnswer
 }
 
 // Attributes is the data of a pin as of its newest version.

@@ -2,6 +2,7 @@ package feature
 
 import (
 	"context"
+	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -19,6 +20,7 @@ type AttributesAnswer struct {
 	Pins     map[schemas.PinID]Attributes `json:"pins"`     // never nil
 	Missing  []MissingPin                 `json:"missing"`  // in the order of the request, never nil
 	Degraded []string                     `json:"degraded"` // as in Answer
+	Fresh    *time.Time                   `json:"fresh"`    // as in Answer
 }
 
 // Attributes is the data of a pin as of its newest version, under the names of paths.
@@ -46,11 +48,12 @@ func (s *Service) Attributes(ctx context.Context, req AttributesRequest) (Attrib
 	if len(c.problems) > 0 {
 		return AttributesAnswer{}, &RequestError{Problems: c.problems}
 	}
+	fresh := s.fresh()
 	f, err := s.within(ctx, func(ctx context.Context, f *findings) { s.gather(ctx, f, s.pinTasks(pins, req.Embeddings)) })
 	if err != nil {
 		return AttributesAnswer{}, err
 	}
-	answer := AttributesAnswer{Pins: map[schemas.PinID]Attributes{}, Missing: []MissingPin{}, Degraded: []string{}}
+	answer := AttributesAnswer{Pins: map[schemas.PinID]Attributes{}, Missing: []MissingPin{}, Degraded: []string{}, Fresh: s.leastFresh(fresh, f)}
 	for _, pin := range pins {
 		answer.add(pin, f)
 	}

@@ -121,11 +121,17 @@ func (s *Service) fresh() *time.Time {
 	return &arrived
 }
 
+// leastFresh returns the freshness at the start of an answer, or, if the store's answers say it, that of the least fresh one.
+func (s *Service) leastFresh(atStart *time.Time, f *findings) *time.Time {
+	if s.deps.Fresh == nil {
+		return f.leastFresh()
+	}
+	return atStart
+}
+
 // assemble fills the answer, in the order of the request.
 func (s *Service) assemble(answer *Answer, q query, f *findings) {
-	if s.deps.Fresh == nil {
-		answer.Fresh = f.leastFresh()
-	}
+	answer.Fresh = s.leastFresh(answer.Fresh, f)
 	answer.Values, answer.Missing, answer.Degraded = map[string]map[string]Value{}, []Missing{}, []string{}
 	answer.AsOf = floor(q.span.AsOf).time()
 	users := s.settleUsers(q, f)

@@ -529,10 +529,15 @@ func TestAnswer_BoundsConcurrentScans(t *testing.T) {
 	})
 }
 
-// parted is a store that reports a freshness per user.
+// parted is a store that reports a freshness per user, and per read of pins that of its first pin.
 type parted struct {
 	empty
 	fresh map[schemas.UserID]time.Time
+	pins  map[schemas.PinID]time.Time
+}
+
+func (p parted) Pins(_ context.Context, pins []schemas.PinID, _ bool) (map[schemas.PinID]PinAttributes, time.Time, error) {
+	return nil, p.pins[pins[0]], nil
 }
 
 func (p parted) Actions(ctx context.Context, user schemas.UserID, span Span, defs []Definition) ([]Result, time.Time, error) {
@@ -561,6 +566,36 @@ func TestAnswer_ReportsLeastFreshResult(t *testing.T) {
 		if diff := cmp.Diff(tt.want, answer.Fresh); diff != "" {
 			t.Errorf("%v, %v (-want +got):\n%s", tt.users, tt.pins, diff)
 		}
+	}
+}
+
+// Attributes of pins are read in parts. The answer has the freshness of the least fresh part.
+func TestAttributes_ReportsLeastFreshPart(t *testing.T) {
+	early, late := now.Time().Add(-time.Hour), now.Time()
+	s, _ := serviceOf{store: parted{pins: map[schemas.PinID]time.Time{"pin:early": early, "pin:late": late}}}.start(t)
+	of := func(first ...schemas.PinID) (pins []schemas.PinID) {
+		for _, pin := range first {
+			pins = append(pins, pin)
+			for i := range DefaultPinsPerScan - 1 {
+				pins = append(pins, schemas.PinID(fmt.Sprint(pin, "-", i)))
+			}
+		}
+		return pins
+	}
+	for _, tt := range []struct {
+		pins []schemas.PinID
+		want *time.Time
+	}{{of("pin:late"), &late}, {of("pin:late", "pin:early"), &early}, {of("pin:late", "pin:silent"), nil}} {
+		answer, err := s.Attributes(t.Context(), AttributesRequest{Pins: tt.pins})
+		must.OK(t, err)
+		if diff := cmp.Diff(tt.want, answer.Fresh); diff != "" {
+			t.Errorf("%d pins (-want +got):\n%s", len(tt.pins), diff)
+		}
+	}
+	s.deps.Fresh = func() (time.Time, bool) { return early, true } // as the embedded store
+	answer, err := s.Attributes(t.Context(), AttributesRequest{Pins: of("pin:late")})
+	if err != nil || answer.Fresh == nil || !answer.Fresh.Equal(early) {
+		t.Errorf("fresh to %v, %v, want %v", answer.Fresh, err, early)
 	}
 }
 

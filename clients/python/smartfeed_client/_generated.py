@@ -256,6 +256,7 @@ class AttributesAnswer(TypedDict):
     pins: dict[str, AttributesAnswerPins]
     missing: list[AttributesAnswerMissing]
     degraded: list[Literal["deadline", "store", "size"]]
+    fresh: Union[None, str]
 
 
 class GrowthDay(TypedDict):

@@ -1067,7 +1067,7 @@ export interface components {
              * @description End of the windows.
              */
             as_of: string;
-            /** @description Arrival time of the newest action in the store. null: unknown, for example if none has arrived since the start. With Pinot, it is that of the least fresh partition of the requested users; null if there are none. */
+            /** @description Arrival time of the newest action in the store. null: unknown, for example if none has arrived since the start. With Pinot, it is that of the least fresh partition that was read; null if Pinot does not report one of them. */
             fresh: null | string;
         };
         /** @description At least one entity is required. */
@@ -1106,7 +1106,7 @@ export interface components {
              * @description End of the windows.
              */
             as_of: string;
-            /** @description Arrival time of the newest action in the store. null: unknown, for example if none has arrived since the start. With Pinot, it is that of the least fresh partition of the requested users; null if there are none. */
+            /** @description Arrival time of the newest action in the store. null: unknown, for example if none has arrived since the start. With Pinot, it is that of the least fresh partition that was read; null if Pinot does not report one of them. */
             fresh: null | string;
         };
         AttributesRequest: {
@@ -1135,6 +1135,8 @@ export interface components {
                 reason: "pin" | "deadline" | "store" | "size";
             }[];
             degraded: ("deadline" | "store" | "size")[];
+            /** @description As in FeaturesAnswer. With Pinot, it is that of the least fresh partition of the requested pins; null if there are none. */
+            fresh: null | string;
         };
         GrowthDay: {
             day: string;
@@ -2732,7 +2734,8 @@ export interface operations {
                      *           "reason": "pin"
                      *         }
                      *       ],
-                     *       "degraded": []
+                     *       "degraded": [],
+                     *       "fresh": "2026-11-21T05:23:32.871Z"
                      *     }
                      */
                     "application/json": components["schemas"]["AttributesAnswer"];
