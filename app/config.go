@@ -78,6 +78,7 @@ type Config struct {
 	Insight    insights.Config   `yaml:"insight"`
 	Pinot      pinot.Config      `yaml:"pinot"`
 	FeatureLog featurelog.Config `yaml:"feature_log"`
+	VisitLog   VisitLogConfig    `yaml:"visit_log"`
 	API        api.Config        `yaml:"api"`
 	Auth       auth.Config       `yaml:"auth"`
 	Metrics    MetricsConfig     `yaml:"metrics"`
@@ -91,6 +92,12 @@ type ActionsConfig struct {
 	// Retention is the longest downtime of the groups without lost actions, and how far back another consumer of the topic
 	// can start. It must be the same in every process and in `topics apply`.
 	Retention time.Duration `yaml:"retention" default:"168h" range:"24h.." help:"retention of the topic actions; topics apply sets it"`
+}
+
+// VisitLogConfig configures the log of the items that visits showed.
+type VisitLogConfig struct {
+	// Retention must be the same in every process and in `topics apply`.
+	Retention time.Duration `yaml:"retention" default:"720h" range:"24h.." help:"retention of the topic visit-log; topics apply sets it"`
 }
 
 // MetricsConfig configures access to the metrics for callers without the scope operate.
@@ -157,7 +164,7 @@ func (c *Config) validateOwn() error {
 	if c.Partitions > 0 && c.Partitions&(c.Partitions-1) != 0 {
 		problems = append(problems, fmt.Errorf("partitions: %d: want a power of two", c.Partitions))
 	}
-	problems = append(problems, settings.Validate(c), settings.Under("actions", settings.Validate(c.Actions)))
+	problems = append(problems, settings.Validate(c), settings.Under("actions", settings.Validate(c.Actions)), settings.Under("visit_log", settings.Validate(c.VisitLog)))
 	problems = append(problems, c.validateAdminAddress())
 	if err := secure.CheckURL(c.registryURL()); err != nil {
 		problems = append(problems, fmt.Errorf("registry: the address %w", err))
@@ -269,7 +276,7 @@ func (c *Config) externalConsumers() ([]topics.ExternalConsumer, error) {
 // kafka returns the client configuration for the brokers.
 func (c *Config) kafka() (topics.Kafka, error) {
 	k, err := c.KafkaClient.Kafka(c.Kafka, c.partitions())
-	k.Assumed, k.Actions = c.Partitions == 0, c.Actions.Retention
+	k.Assumed, k.Actions, k.VisitLog = c.Partitions == 0, c.Actions.Retention, c.VisitLog.Retention
 	if c.KafkaClient.StaticMembership {
 		k.Member = c.peerAddress()
 	}

@@ -18,6 +18,7 @@ func TestConfig_Validate(t *testing.T) {
 		"rows.max_record_writes: 3999: want at least 4 times fanout.step_followers, 1000": func(c *Config) {
 			c.Fanout.StepFollowers, c.Rows.MaxRecordWrites = 1000, 3999
 		},
+		"visit_log.retention: 1h: want at least 24h":         func(c *Config) { c.VisitLog.Retention = time.Hour },
 		"actions.retention: 23h: want at least 24h":          func(c *Config) { c.Actions.Retention = 23 * time.Hour },
 		"shutdown_timeout: 20.000000001s: want 100ms to 20s": func(c *Config) { c.API.ShutdownTimeout = api.MaxShutdownTimeout + 1 },
 	} {
@@ -29,11 +30,11 @@ func TestConfig_Validate(t *testing.T) {
 	}
 }
 
-func TestConfig_PassesActionsRetentionToClients(t *testing.T) {
+func TestConfig_PassesRetentionsToClients(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Actions.Retention = 30 * 24 * time.Hour
-	if k, err := cfg.kafka(); err != nil || k.Actions != cfg.Actions.Retention {
-		t.Errorf("clients have retention %s, %v", k.Actions, err)
+	cfg.Actions.Retention, cfg.VisitLog.Retention = 30*24*time.Hour, 90*24*time.Hour
+	if k, err := cfg.kafka(); err != nil || k.Actions != cfg.Actions.Retention || k.VisitLog != cfg.VisitLog.Retention {
+		t.Errorf("clients have retentions %s and %s, %v", k.Actions, k.VisitLog, err)
 	}
 }
 

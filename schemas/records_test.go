@@ -119,7 +119,7 @@ func records(t testing.TB, source SchemaSource) []record {
 	all := inputRecords(t, source)
 	for _, zero := range []any{
 		Publication{}, Card{}, Delivery{}, Edge{}, EdgeWeight{}, Affinities{}, EnrichedAction{}, ItemCounts{},
-		PinAttributes{}, PinActor{}, LoggedFeatures{}, Served{}, FeedEntries{}, Impressions{}, DeletedUser{}, DeadLetter{},
+		PinAttributes{}, PinActor{}, LoggedFeatures{}, Served{}, LoggedVisit{}, FeedEntries{}, Impressions{}, DeletedUser{}, DeadLetter{},
 		Continuation{}, Tick{}, HotPin{}, EdgeMode{}, PulledPin{}, UserActivity{}, Erasure{}, RetryOrder{}, InterestMarks{},
 		InterestDecision{}, Rebuild{}, Replay{}, RelatedRequest{}, BoardSave{}, RelatedPairs{},
 	} {

@@ -8,11 +8,11 @@ import (
 	"unicode"
 )
 
-// A record of one schema file may be the type of a field or of a list's items in another file, by its name. The registered
+// A record of one schema file may be the type of a field, nullable or not, or of a list's items in another file, by its name. The registered
 // schema has no references to other subjects: the definition of such a record replaces the first use of its name.
 
 // reference matches the use of a record by its name.
-var reference = regexp.MustCompile(`("(?:type|items)": )"([A-Z]\w*)"`)
+var reference = regexp.MustCompile(`("(?:type|items)": |"type": \["null", )"([A-Z]\w*)"`)
 
 // resolveReferences replaces the first use of each record of another file with its definition. It adds the names of these
 // records to defined.

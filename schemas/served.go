@@ -12,6 +12,8 @@ type Served struct {
 	// Arm is the experiment arm: the feed whose rules replaced Feed's for this user; "": none.
 	Arm     string  `avro:"arm" json:"arm,omitempty"`
 	Expired []PinID `avro:"expired" json:"expired,omitempty"` // deferred for too long: no longer candidates
+	// Logged is the record for the topic visit-log; nil: the user is not sampled.
+	Logged *LoggedVisit `avro:"logged" json:"logged,omitempty"`
 }
 
 // Memory is the state of the generator for a user between visits, as of a Served.

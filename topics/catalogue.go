@@ -83,6 +83,7 @@ type Profile struct {
 	Replicas   int16 // 0: 1 embedded, 3 otherwise
 	Embedded   bool
 	Actions    time.Duration // retention of the topic actions; 0: 7 days
+	VisitLog   time.Duration // retention of the topic visit-log; 0: 30 days
 }
 
 // withDefaults returns p with its zero fields set to the defaults.
@@ -100,6 +101,9 @@ func (p Profile) withDefaults() Profile {
 	if p.Actions == 0 {
 		p.Actions = derivedRetention
 	}
+	if p.VisitLog == 0 {
+		p.VisitLog = visitLogRetention
+	}
 	return p
 }
 
@@ -111,13 +115,15 @@ const (
 	// DeletionsKept is the minimum time that a compacted topic keeps a tombstone. A reader that resumes after a longer
 	// pause may miss deletions.
 	DeletionsKept = derivedRetention
+	// visitLogRetention covers the windows of the labels that training joins to a visit.
+	visitLogRetention = 30 * 24 * time.Hour
 	// tickRetention applies to ticks, which only trigger the timers of running groups.
 	tickRetention = 24 * time.Hour
 )
 
 // Catalogue returns every topic and changelog, in the order in which records flow. Pins, follows and users are kept
-// forever. Changelogs, global tables and the topic generations are compacted. Actions are kept for p.Actions, ticks for 24
-// hours, and everything else for a week.
+// forever. Changelogs, global tables and the topic generations are compacted. Actions are kept for p.Actions,
+// logged visits for p.VisitLog, ticks for 24 hours, and everything else for a week.
 func Catalogue(p Profile) []Topic {
 	p = p.withDefaults()
 	var all []Topic

@@ -24,6 +24,7 @@ type Kafka struct {
 	Partitions int32         // of every co-partitioned topic; fixed once the topics exist
 	Assumed    bool          // Partitions is the embedded broker's default, because none was configured; see ErrPartitions
 	Actions    time.Duration // retention of the topic actions, 0: 7 days; see Profile
+	VisitLog   time.Duration // retention of the topic visit-log, 0: 30 days; see Profile
 	ClientID   string        // shown in the brokers' logs and quotas, default "smartfeed"
 	Embedded   bool          // the brokers are the embedded one
 

@@ -110,7 +110,7 @@ var ErrPartitions = errors.New("partitions: is not set, and only the embedded br
 	"If the topics exist, set their number of partitions")
 
 // ProfileOf returns the profile of the brokers' topics. The brokers' metadata shows whether they are the embedded one and how
-// many there are: replicas are min(3, brokers). The partition count and the retention of actions come from k. It returns
+// many there are: replicas are min(3, brokers). The partition count and the retentions of actions and of logged visits come from k. It returns
 // ErrPartitions if the brokers are not the embedded one and k.Partitions was not configured.
 func ProfileOf(ctx context.Context, k Kafka) (Profile, error) {
 	adm, err := k.Admin()
@@ -130,6 +130,7 @@ func ProfileOf(ctx context.Context, k Kafka) (Profile, error) {
 		Partitions: k.Partitions,
 		Replicas:   int16(min(3, len(meta.Brokers))),
 		Actions:    k.Actions,
+		VisitLog:   k.VisitLog,
 		Embedded:   own,
 	}, nil
 }

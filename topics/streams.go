@@ -42,6 +42,7 @@ const (
 	FeedEntries     = "feed-entries"     // user
 	Impressions     = "impressions"      // none, in the partition of the pins
 	FeatureLog      = "feature-log"      // entity
+	VisitLog        = "visit-log"        // user
 	DeadLetters     = "dead-letters"     // source topic
 	RetryOrders     = "retry-orders"     // source topic
 	Generations     = "generations"      // group, compacted: the active generation and the one being built
@@ -86,6 +87,7 @@ type Streams struct {
 	FeedEntries     Stream[schemas.FeedEntries]
 	Impressions     Stream[schemas.Impressions]
 	FeatureLog      Stream[schemas.LoggedFeatures]
+	VisitLog        Stream[schemas.LoggedVisit]
 	DeadLetters     Stream[schemas.DeadLetter]
 	RetryOrders     Stream[schemas.RetryOrder]
 	InterestMarks   Stream[schemas.InterestMarks]
@@ -123,7 +125,7 @@ const (
 // stream above, and a row below. A topic that clients write is also in the registry of input streams, in package schemas.
 // Unless a row says otherwise, records are kept for derivedRetention.
 func (s *Streams) rows(p Profile) []row {
-	return slices.Concat(s.inputs(p), s.ofPins(), s.ofUsers(), s.ofEdges(), s.ofVisits(), s.ofOperations())
+	return slices.Concat(s.inputs(p), s.ofPins(), s.ofUsers(), s.ofEdges(), s.ofVisits(p), s.ofOperations())
 }
 
 // inputs returns the topics that clients write.
@@ -252,7 +254,7 @@ func (s *Streams) ofEdges() []row {
 }
 
 // ofVisits returns the topics about visits and rebuilds of pools.
-func (s *Streams) ofVisits() []row {
+func (s *Streams) ofVisits(p Profile) []row {
 	return []row{
 		{&s.UserActivity, Topic{Name: UserActivity, Key: "user", Writers: list{Serving}, Readers: list{Pools}, Personal: "visits"}},
 		{&s.Rebuilds, Topic{
@@ -275,6 +277,10 @@ func (s *Streams) ofVisits() []row {
 		{&s.FeatureLog, Topic{
 			Name: FeatureLog, Key: "entity",
 			Writers: list{Serving}, Readers: list{FeatureFiles}, Personal: "answered features",
+		}},
+		{&s.VisitLog, Topic{
+			Name: VisitLog, Key: "user", Retention: p.VisitLog,
+			Writers: list{Pools}, Personal: "shown pins and the features of a model",
 		}},
 	}
 }

@@ -73,6 +73,8 @@ func topicSection(t *testing.T, p *page, topic topics.Topic, records map[string]
 		policy = "delete, unlimited retention"
 	case topic.Name == topics.Actions:
 		policy += " by default (`actions.retention`)"
+	case topic.Name == topics.VisitLog:
+		policy += " by default (`visit_log.retention`)"
 	}
 	facts := [][]string{{"Key", topic.Key}, {"Cleanup", policy}, {"Written by", codes(topic.Writers)}, {"Read by", codes(topic.Readers)}, {"Personal data", topic.Personal}}
 	if topic.Record == "" {

@@ -163,7 +163,7 @@ func Group(cfg Config, s *topics.Streams, deleted ErasedUsers) rows.Group {
 			rows.Keyed(s.Rebuilds, invalidating(g.rebuild)),
 			rows.Keyed(s.Erasures, invalidating(g.erase)),
 		},
-		Outputs: []string{topics.FeedEntries, topics.Impressions, topics.EdgeModes, topics.FanoutLoop, topics.Rebuilds, topics.Erasures},
+		Outputs: []string{topics.FeedEntries, topics.Impressions, topics.EdgeModes, topics.FanoutLoop, topics.Rebuilds, topics.Erasures, topics.VisitLog},
 		Timer:   g.timer,
 		Memory:  newThresholds,
 	}
