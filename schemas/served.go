@@ -19,7 +19,7 @@ type Served struct {
 // Memory is the state of the generator for a user between visits, as of a Served.
 type Memory struct {
 	Mix      map[string]float64   `avro:"mix" json:"mix,omitempty"`           // decayed impressions by source
-	Draws    int64                `avro:"draws" json:"draws,omitempty"`       // number of chunks with exploration draws: seed of the next
+	Draws    int64                `avro:"draws" json:"draws,omitempty"`       // number of chunks with random draws: seed of the next
 	Began    Micros               `avro:"began" json:"began,omitempty"`       // start of the session
 	Visited  Micros               `avro:"visited" json:"visited,omitempty"`   // newest visit of the session
 	Weak     int64                `avro:"weak" json:"weak,omitempty"`         // weak items that the session showed

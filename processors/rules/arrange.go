@@ -16,9 +16,7 @@ func (f Feed) arrange(limit int, queues []queue, mix map[string]float64, watch s
 	var best *arrangement
 	var level Relaxation
 	for _, caps := range f.Caps.relaxations() {
-		a := &arrangement{
-			near: newWindow(caps.Caps), mix: newMixer(f, mix), taken: map[schemas.PinID]bool{}, watch: watch,
-		}
+		a := newArrangement(f, caps.Caps, mix, watch)
 		a.fill(limit, queues)
 		if best == nil || len(a.list) > len(best.list) {
 			best, level = a, caps.level
@@ -39,6 +37,14 @@ type arrangement struct {
 
 	watch    schemas.PinID
 	violated string // cap that watch would have violated when it was skipped
+
+	// With Randomize, for each place:
+	options [][]option
+	drawn   []int // index in options
+}
+
+func newArrangement(f Feed, caps Caps, mix map[string]float64, watch schemas.PinID) *arrangement {
+	return &arrangement{near: newWindow(caps), mix: newMixer(f, mix), taken: map[schemas.PinID]bool{}, watch: watch}
 }
 
 func (a *arrangement) fill(limit int, queues []queue) {
@@ -50,15 +56,20 @@ func (a *arrangement) fill(limit int, queues []queue) {
 			return
 		}
 		a.recordCap(q.items[:at])
-		it := q.items[at]
+		it := &q.items[at]
 		q.items = q.items[at+1:]
-		a.taken[it.Pin] = true
-		a.mix.count(q.source)
-		a.list = append(a.list, schemas.ServedItem{
-			Pin: it.Pin, Source: q.source, Facets: it.Facets, RankScore: it.rankScore, Created: it.Created, Pool: it.pool,
-		})
-		a.near.advance(a.list)
+		a.put(q.source, it)
 	}
+}
+
+// put fills the next place with an item of a source.
+func (a *arrangement) put(source schemas.Source, it *item) {
+	a.taken[it.Pin] = true
+	a.mix.count(source)
+	a.list = append(a.list, schemas.ServedItem{
+		Pin: it.Pin, Source: source, Facets: it.Facets, RankScore: it.rankScore, Created: it.Created, Pool: it.pool,
+	})
+	a.near.advance(a.list)
 }
 
 // next returns the queue that fills the next place and the index of the item, or nil if no queue can.

@@ -27,10 +27,11 @@ type Feed struct {
 	// Utility combines the outputs of a model with several. "proba[1]" is column 1 of the output proba.
 	Utility map[string]float64 `yaml:"utility" help:"weights of the outputs of the external model, by name; empty: its first output"`
 
-	Caps           Caps    `yaml:"caps"`
-	Defer          Defer   `yaml:"defer"`
-	Explore        Explore `yaml:"explore"`
-	ExperimentArms []Arm   `yaml:"experiment_arms" help:"experiment arms, at most 20"`
+	Caps           Caps      `yaml:"caps"`
+	Defer          Defer     `yaml:"defer"`
+	Explore        Explore   `yaml:"explore"`
+	Randomize      Randomize `yaml:"randomize"`
+	ExperimentArms []Arm     `yaml:"experiment_arms" help:"experiment arms, at most 20"`
 }
 
 // Caps limit how often a facet occurs among consecutive items of a chunk. If they would leave the chunk short, they are
@@ -56,6 +57,12 @@ type Defer struct {
 type Explore struct {
 	PinImpressions    int64 `yaml:"pin_impressions" range:"0..1000000000" help:"impressions below which a pin is new"`
 	AuthorImpressions int64 `yaml:"author_impressions" range:"0..1000000000" help:"impressions below which an author is new"`
+}
+
+// Randomize draws the items of each place at random, with known probabilities, so that logged visits can evaluate other rules.
+type Randomize struct {
+	Candidates  int     `yaml:"candidates" range:"0..50" help:"number of best candidates of a source that each place is drawn from, by the softmax of score / temperature; 0: nothing is random"`
+	Temperature float64 `yaml:"temperature" range:"0..1000" help:"difference of scores that is a factor of e in probability, above 0 if candidates is"`
 }
 
 // Arm is an experiment arm: it applies the rules of another feed to a share of the users.
@@ -97,6 +104,7 @@ func (f Feed) Outputs() []string { return slices.Sorted(maps.Keys(f.Utility)) }
 func (f Feed) problems() []error {
 	errs := settings.Split(errors.Join(
 		settings.Validate(f), settings.Under("caps", settings.Validate(f.Caps)), settings.Under("explore", settings.Validate(f.Explore)),
+		settings.Under("randomize", f.Randomize.validate()),
 		settings.Within("experiment_arms: length", len(f.ExperimentArms), 0, 20), settings.Within("utility: length", len(f.Utility), 0, 8),
 	))
 	for _, output := range f.Outputs() {
@@ -122,6 +130,13 @@ func (f Feed) shareProblems() []error {
 		errs = append(errs, errors.New("shares: all are 0, so no pin would ever be shown: want one above 0"))
 	}
 	return errs
+}
+
+func (r Randomize) validate() error {
+	if r.Candidates > 0 && !(r.Temperature > 0) {
+		return fmt.Errorf("temperature: %v: want above 0", r.Temperature)
+	}
+	return settings.Validate(r)
 }
 
 func (d Defer) problems() []error {

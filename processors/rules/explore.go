@@ -22,8 +22,8 @@ func (f Feed) explores(k Signals) bool { return f.Shares[schemas.Explore] > 0 &&
 //
 // Here prior is priorRate and w is priorWeight. A pin with few impressions therefore gets a chance, more often if its
 // author does well. It loses the chance if it is shown and not saved.
-func (f Feed) explore(v *Visit, queues []queue, counts Counts) queue {
-	d := newDrawer(ranked.Hash(v.User)+uint64(v.Memory.Draws)*golden, counts)
+func (f Feed) explore(seed uint64, queues []queue, counts Counts) queue {
+	d := newDrawer(seed, counts)
 	total := 0
 	for i := range queues {
 		total += len(queues[i].items)

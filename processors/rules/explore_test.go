@@ -105,7 +105,7 @@ func TestExplore_OffWithoutCountsOrShare(t *testing.T) {
 func TestExplore_DrawsAreIndependentOfOtherCandidates(t *testing.T) {
 	drawsOf := func(user schemas.UserID, draws int64, n int) map[schemas.PinID]schemas.RankScore {
 		v := Visit{User: user, Memory: schemas.Memory{Draws: draws}}
-		q := exploring().explore(&v, exploring().rescore([]Pool{poolOf("s", n)}, Signals{}), countsOf{})
+		q := exploring().explore(v.seed(), exploring().rescore([]Pool{poolOf("s", n)}, Signals{}), countsOf{})
 		all := map[schemas.PinID]schemas.RankScore{}
 		for _, it := range q.items {
 			all[it.Pin] = it.rankScore
@@ -136,7 +136,7 @@ func TestExplore_PrefersHighSaveRates(t *testing.T) {
 	queues := f.rescore([]Pool{poolOf("s", 10)}, Signals{})
 	for round := range rounds {
 		v := Visit{User: "user:me", Memory: schemas.Memory{Draws: int64(round)}}
-		first := f.explore(&v, queues, counts).items[0]
+		first := f.explore(v.seed(), queues, counts).items[0]
 		var arm int
 		must.Get(fmt.Sscanf(string(first.Pin), "pin:s-%d", &arm))(t)
 		shown[arm]++

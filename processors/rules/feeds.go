@@ -204,6 +204,21 @@ func (fs Feeds) For(name string, user schemas.UserID) (rules Feed, arm string, o
 	return feed, "", ok
 }
 
+// ArmShare returns the probability with which a user of a feed is in an experiment arm, or with the arm "" in none.
+func (fs Feeds) ArmShare(name, arm string) float64 {
+	none, share := 1.0, 0.0
+	for _, a := range fs[name].ExperimentArms {
+		none -= a.Share
+		if a.Feed == arm {
+			share += a.Share
+		}
+	}
+	if arm == "" {
+		return max(none, 0)
+	}
+	return share
+}
+
 // placeOf maps users evenly to [0, 1), differently for each feed, because experiments must be independent.
 func placeOf(feed string, user schemas.UserID) float64 {
 	h := ranked.Hash(feed + "\x00" + string(user))

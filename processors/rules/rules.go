@@ -6,14 +6,19 @@
 //  1. rescore: compute the score in the response from the current signals.
 //  2. deferWeak: defer weak candidates beyond the budget of the session; see Defer.
 //  3. explore: draw scores for new pins and pins of new authors; see Explore.
-//  4. arrange: give each place to the source that is due, which fills it with its best item that the caps admit; see Caps.
+//  4. arrange: give each place to the source that is due, which fills it with its best item that the caps admit; see Caps. Or
+//     randomize: draw the source and the item of each place; see Randomize.
 //  5. remember: return the shares, the session and the deferred candidates after the visit; see schemas.Memory.
 //
-// Within a chunk, the items of one source are in descending order of the score in the response. A rule may skip an item,
-// which is then not in this chunk, but never places it behind a weaker item.
+// Within a chunk that is not randomized, the items of one source are in descending order of the score in the response. A rule may
+// skip an item, which is then not in this chunk, but never places it behind a weaker item.
 package rules
 
-import "github.com/smartfeed/smartfeed/schemas"
+import (
+	"slices"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
 
 // Pool holds the waiting candidates of a user and a source, best first by write-time score.
 type Pool struct {
@@ -44,19 +49,24 @@ type Chunk struct {
 	Expired []schemas.PinID // deferred for too long; no longer candidates
 	Relaxed Relaxation      // relaxation level of the caps
 	Weak    []schemas.PinID // weak pins within the budget, shown or not; weaker ones were deferred
+	Options []schemas.PinID // pins that a place was drawn from, with repeats; empty without Randomize
 }
 
 // Make returns the chunk of a visit.
 func (f Feed) Make(v Visit, pools []Pool, k Signals) Chunk {
 	d := f.decide(v, pools, k, "")
-	return Chunk{Items: d.list, Memory: d.remember(&v, d.arrangement), Expired: d.expired, Relaxed: d.relaxed, Weak: d.weakWithinBudget()}
+	return Chunk{
+		Items: d.list, Memory: d.remember(&v, d.arrangement), Expired: d.expired, Relaxed: d.relaxed,
+		Weak: d.weakWithinBudget(), Options: d.pinsOfOptions(),
+	}
 }
 
 // decision is the result of the rules for the candidates of a visit.
 type decision struct {
 	*selection
 	*arrangement
-	relaxed Relaxation
+	relaxed  Relaxation
+	explored []item // exploration draws, the highest first
 }
 
 // decide applies the rules up to arrange. The arrangement records which cap skipped the pin watch.
@@ -64,10 +74,17 @@ func (f Feed) decide(v Visit, pools []Pool, k Signals, watch schemas.PinID) (d d
 	d.selection = f.deferWeak(&v, f.rescore(pools, k))
 	queues := d.queues
 	if f.explores(k) {
-		queues = append(queues, f.explore(&v, queues, k.Counts))
+		drawn := f.explore(v.seed(), queues, k.Counts)
+		queues, d.explored = append(slices.Clip(queues), drawn), drawn.items
+	}
+	if f.explores(k) || f.randomizes() {
 		d.memory.Draws++
 	}
-	d.arrangement, d.relaxed = f.arrange(v.Limit, queues, v.Memory.Mix, watch)
+	if f.randomizes() {
+		d.arrangement, d.relaxed = f.randomize(&v, queues, watch)
+	} else {
+		d.arrangement, d.relaxed = f.arrange(v.Limit, queues, v.Memory.Mix, watch)
+	}
 	return d
 }
 

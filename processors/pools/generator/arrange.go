@@ -14,7 +14,8 @@ import (
 // chunk. Therefore:
 //
 //   - filterRecent omits recently shown pins.
-//   - arrange looks up only the pins that the rules choose, and the best pins, which the rules compare the others with.
+//   - arrange looks up only the pins that the rules choose or draw from, and the best pins, which the rules compare the others
+//     with.
 //   - If any of these was seen, arrange filters all pools exactly and applies the rules again.
 func (g *Generator) arrange(ctx context.Context, c *composition) error {
 	visit := rules.Visit{User: c.User, Time: c.Time, Limit: c.Limit, Memory: c.memory}
@@ -71,9 +72,10 @@ func fitting(items []schemas.ServedItem) int {
 	return len(items)
 }
 
-// chosenBy returns the pins that a chunk shows or defers, and the weak pins within the budget.
+// chosenBy returns the pins that a chunk shows, draws from or defers, and the weak pins within the budget.
 func chosenBy(c *rules.Chunk) []schemas.PinID {
-	list := append(make([]schemas.PinID, 0, len(c.Items)+len(c.Memory.Deferred)+len(c.Weak)), c.Weak...)
+	list := append(make([]schemas.PinID, 0, len(c.Items)+len(c.Memory.Deferred)+len(c.Weak)+len(c.Options)), c.Weak...)
+	list = append(list, c.Options...)
 	for i := range c.Items {
 		list = append(list, c.Items[i].Pin)
 	}

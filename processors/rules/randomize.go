@@ -1,0 +1,140 @@
+package rules
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/smartfeed/smartfeed/processors/ranked"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// randomizes reports whether places are drawn at random.
+func (f Feed) randomizes() bool { return f.Randomize.Candidates > 0 }
+
+// seed returns the seed of the random numbers of a visit.
+func (v *Visit) seed() uint64 { return ranked.Hash(v.User) + uint64(v.Memory.Draws)*golden }
+
+// option is a candidate for a place.
+type option struct {
+	*item
+	source            schemas.Source
+	sourceProbability float64
+	probability       float64 // of the source and the candidate
+}
+
+// randomize takes up to limit items from the queues, without repeating a pin. For each place it draws a source, by the shares of the
+// sources that have an admissible candidate, and then one of the best admissible candidates of the source, by the softmax of
+// the scores divided by the temperature. Over the places of one source this is a Plackett-Luce model, truncated to the best.
+//
+// A place whose caps admit no candidate has the caps of the next relaxation level. The probabilities of a place therefore depend
+// only on the places before. The draws of explored items are their scores, so the probabilities are those for these draws.
+func (f Feed) randomize(v *Visit, queues []queue, watch schemas.PinID) (*arrangement, Relaxation) {
+	const stream = 0x72616e64 // differs from the streams of the draws of exploration
+	rng := rand.New(rand.NewPCG(v.seed(), stream))
+	levels := f.Caps.relaxations()
+	a, reached := newArrangement(f, levels[0].Caps, v.Memory.Mix, watch), 0
+	for len(a.list) < v.Limit {
+		options, level := a.relaxedOptions(levels, queues, f.Randomize.Candidates)
+		if len(options) == 0 {
+			break
+		}
+		reached = max(reached, level)
+		f.weigh(options)
+		drawn := draw(options, rng.Float64())
+		a.options, a.drawn = append(a.options, options), append(a.drawn, drawn)
+		a.put(options[drawn].source, options[drawn].item)
+	}
+	return a, levels[reached].level
+}
+
+// pinsOfOptions returns the pins of all options.
+func (a *arrangement) pinsOfOptions() (list []schemas.PinID) {
+	for _, options := range a.options {
+		for i := range options {
+			list = append(list, options[i].Pin)
+		}
+	}
+	return list
+}
+
+// relaxedOptions returns the candidates for the next place with the first caps that admit any, and the index of these caps.
+func (a *arrangement) relaxedOptions(levels []relaxedCaps, queues []queue, n int) ([]option, int) {
+	for i, caps := range levels {
+		if options := a.optionsWith(caps.Caps, queues, n); len(options) > 0 {
+			return options, i
+		}
+	}
+	return nil, 0
+}
+
+// optionsWith returns the candidates for the next place: the n best of each queue that the caps admit.
+func (a *arrangement) optionsWith(caps Caps, queues []queue, n int) (list []option) {
+	near := window{caps, a.near.count}
+	for i := range queues {
+		q, end := &queues[i], len(list)+n
+		for j := 0; j < len(q.items) && len(list) < end; j++ {
+			it := &q.items[j]
+			if a.taken[it.Pin] {
+				continue
+			}
+			violated := near.admits(&it.Facets)
+			if it.Pin == a.watch {
+				a.violated = violated
+			}
+			if violated == "" {
+				list = append(list, option{item: it, source: q.source})
+			}
+		}
+	}
+	return list
+}
+
+// weigh sets the probabilities of the options of a place. The options of a source are adjacent, the best first.
+func (f Feed) weigh(options []option) {
+	shares := 0.0
+	for i := range options {
+		if isFirst(options, i) {
+			shares += f.Share(options[i].source)
+		}
+	}
+	for from := 0; from < len(options); {
+		to := from + 1
+		for to < len(options) && !isFirst(options, to) {
+			to++
+		}
+		softmax(options[from:to], f.Randomize.Temperature, f.Share(options[from].source)/shares)
+		from = to
+	}
+}
+
+// isFirst reports whether an option is the first of its source.
+func isFirst(options []option, i int) bool { return i == 0 || options[i].source != options[i-1].source }
+
+// softmax sets the probabilities of the options of one source, the best first.
+func softmax(options []option, temperature, ofSource float64) {
+	sum := 0.0
+	for i := range options {
+		o := &options[i]
+		o.sourceProbability = ofSource
+		o.probability = math.Exp(float64(o.rankScore-options[0].rankScore) / temperature)
+		sum += o.probability
+	}
+	for i := range options {
+		options[i].probability *= ofSource / sum
+	}
+}
+
+// draw returns the index of the option for a random number in [0, 1).
+func draw(options []option, u float64) int {
+	last := 0
+	for i := range options {
+		if options[i].probability == 0 {
+			continue
+		}
+		last = i
+		if u -= options[i].probability; u < 0 {
+			return i
+		}
+	}
+	return last // the probabilities add up to slightly less than 1
+}
