@@ -97,7 +97,7 @@ prints all keys. Every command accepts the flags below.`,
 	add(dataGroup, "Data:", p.publishCommand(), p.importCommand(), p.simulateCommand(), p.waitCommand(), p.eraseCommand())
 	add(operateGroup, "Operate:", p.topicsCommand(), p.feedStoreCommand(), p.pinotCommand(), p.deadLettersCommand(),
 		p.rebuildCommand(), p.replayCommand(), p.interestsCommand(), p.tokenCommand())
-	add(inspectGroup, "Inspect:", p.queryCommand(), p.featuresCommand(), p.doctorCommand(), p.benchCommand(), p.configCommand(),
+	add(inspectGroup, "Inspect:", p.queryCommand(), p.featuresCommand(), p.evaluateCommand(), p.doctorCommand(), p.benchCommand(), p.configCommand(),
 		p.idCommand(), p.versionCommand())
 	return root
 }

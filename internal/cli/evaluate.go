@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/internal/experiment"
+	"github.com/smartfeed/smartfeed/internal/tools/evaluate"
+	"github.com/smartfeed/smartfeed/internal/training"
+)
+
+func (p *program) evaluateCommand() *cobra.Command {
+	cfg, policy, effect := evaluate.DefaultConfig(), "", "5%"
+	cmd := &cobra.Command{
+		Use:   "evaluate DIR",
+		Short: "Compare experiment arms, and estimate a new policy, from exported training rows",
+		Long: `Read the rows that "smartfeed training export" has written to DIR. For each arm, print the rates of the actions per item and per
+visit, and the difference to the first arm, with 95 % confidence intervals that treat users, not items, as independent. Check
+whether the numbers of users match the shares of the arms, and compute the days after which an effect would be detected.
+
+With --policy, estimate the rates of a policy that did not run, from the visits of a feed with "randomize": by inverse
+propensity scoring (IPS), self-normalized (SNIPS), and doubly robust. The file has the keys feed, shares (by source), utility
+(weights of the model's outputs), score (weight of the generator's score) and temperature. The exit code is 1 if the log has too
+little of what the policy would do.`,
+		Example: "  smartfeed evaluate rows --action save --action hide\n  smartfeed evaluate rows --policy policy.yaml -o json",
+		Args:    cobra.ExactArgs(1),
+		RunE: p.prints(func(_ *cobra.Command, args []string) (any, error) {
+			if err := configureEvaluation(&cfg, policy, effect); err != nil {
+				return nil, usage(err)
+			}
+			dir, err := training.Open(args[0])
+			if err != nil {
+				return nil, err
+			}
+			report, err := evaluate.Run(evaluate.Log{Layout: dir.Layout, Rows: dir.Rows}, cfg)
+			if report == nil {
+				return nil, err
+			}
+			return output{value: report, text: func(out io.Writer) error { return printEvaluation(out, report) }, failure: err}, nil
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVar(&cfg.Feed, "feed", "", "feed (default all, or that of the policy)")
+	f.StringArrayVar(&cfg.Actions, "action", nil, "verb of the actions; repeatable (default all labels)")
+	f.StringVar(&policy, "policy", "", "file with a policy to estimate")
+	f.Float64Var(&cfg.MinOverlap, "min-overlap", cfg.MinOverlap, "minimum effective sample size for a policy, as a share of the places")
+	f.StringVar(&effect, "effect", effect, "relative effect to detect")
+	_ = cmd.MarkFlagFilename("policy", "yaml", "yml") // the flag exists: it was added above
+	return cmd
+}
+
+// configureEvaluation sets what flags have as text.
+func configureEvaluation(cfg *evaluate.Config, policy, effect string) (err error) {
+	percent, err := strconv.ParseFloat(strings.TrimSuffix(effect, "%"), 64)
+	if err != nil || !strings.HasSuffix(effect, "%") {
+		return fmt.Errorf("effect: %q: want a percentage such as 5%%", effect)
+	}
+	cfg.Effect = percent / 100
+	if policy != "" {
+		if cfg.Policy, err = evaluate.ReadPolicy(policy); err != nil {
+			return err
+		}
+	}
+	return cfg.Validate()
+}
+
+func printEvaluation(out io.Writer, r *evaluate.Report) error {
+	t := newTables(out)
+	t.row(fmt.Sprintf("visits from %s to %s", local(r.From), local(r.To)))
+	for _, x := range r.Experiments {
+		printExperiment(t, x)
+	}
+	if p := r.Policy; p != nil {
+		t.line("")
+		t.row(fmt.Sprintf("policy: %d places, effective sample size %.0f, overlap %.3f, mean weight %.3f", p.Places, p.EffectiveSampleSize, p.Overlap, p.MeanWeight))
+		t.row(fmt.Sprintf("left out: %d deterministic places, %d without probabilities", p.Deterministic, p.Unknown))
+		t.row("ACTION", "ITEMS", "CENSORED", "LOGGED", "IPS", "SNIPS", "DOUBLY ROBUST", "DIFFERENCE")
+		for _, a := range p.Actions {
+			t.row(a.Verb, a.Items, a.Censored, interval(a.Logged), interval(a.IPS), interval(a.SNIPS), interval(a.DoublyRobust), interval(a.Difference))
+		}
+	}
+	return t.flush()
+}
+
+func printExperiment(t *tables, x experiment.Experiment) {
+	t.line("")
+	t.row("feed " + x.Feed)
+	t.row("ARM", "SHARE", "USERS", "VISITS", "ITEMS")
+	for _, a := range x.Arms {
+		t.row(cmp.Or(a.Arm, "–"), a.Share, a.Users, a.Visits, a.Items)
+	}
+	switch r := x.SampleRatio; {
+	case r == nil:
+	case r.Mismatch:
+		t.row(fmt.Sprintf("SAMPLE RATIO MISMATCH: p = %.2g: the users do not match the shares, so do not compare the arms", r.PValue))
+	default:
+		t.row(fmt.Sprintf("sample ratio: p = %.2g", r.PValue))
+	}
+	if x.Switched > 0 {
+		t.row(fmt.Sprintf("%d users were in several arms, and count in each", x.Switched))
+	}
+	t.row("ACTION", "ARM", "COUNT", "CENSORED", "PER ITEM", "PER VISIT", "DIFFERENCE PER ITEM", "DAYS NEEDED")
+	for k := range x.Arms[0].Actions {
+		for _, a := range x.Arms {
+			r := a.Actions[k]
+			t.row(r.Verb, cmp.Or(a.Arm, "–"), r.Count, r.Censored, interval(r.PerItem), interval(r.PerVisit), interval(r.Difference), days(r.DaysNeeded))
+		}
+	}
+}
+
+// interval formats an estimate with its interval.
+func interval(e *experiment.Estimate) string {
+	if e == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.4f [%.4f, %.4f]", e.Value, e.Low, e.High)
+}
+
+func days(n *float64) string {
+	if n == nil {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f", *n)
+}

@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/internal/tools/evaluate"
+	"github.com/smartfeed/smartfeed/internal/training"
+)
+
+// exported writes rows of two arms, and returns their folder. A user saves a third of the related pins, and no other pins.
+func exported(t *testing.T, policy string) string {
+	t.Helper()
+	dir, random := t.TempDir(), rand.New(rand.NewPCG(1, 2))
+	file, err := os.Create(filepath.Join(dir, "part-0.parquet"))
+	must.OK(t, err)
+	w, err := training.NewWriter(file, training.Layout{Labels: map[string]string{"save": "24h0m0s"}})
+	must.OK(t, err)
+	for i := range 400 {
+		choice, half := int32(i/2%2), 0.5
+		acted := choice == 1 && random.IntN(3) == 0
+		must.OK(t, w.Write(&training.Row{Item: training.Item{
+			Visit: fmt.Sprint("visit:", i), User: fmt.Sprint("user:", i), Time: now.Add(time.Duration(i) * time.Minute), Feed: "home",
+			Arm: []string{"", "b"}[i%2], ArmShare: 0.5, UserShare: 1, Policy: policy, Pin: []string{"pin:1", "pin:2"}[choice], Propensity: &half, Choice: choice,
+			Choices: []training.Choice{
+				{Source: "following", SourceProbability: 0.5, Pin: "pin:1", Probability: 0.5}, {Source: "related", SourceProbability: 0.5, Pin: "pin:2", Probability: 0.5},
+			},
+		}, Labels: []training.Label{{Acted: &acted}}}))
+	}
+	must.OK(t, w.Close())
+	must.OK(t, file.Close())
+	return dir
+}
+
+// The command compares the arms, and estimates a policy with three times as many related pins per pin of followees.
+func TestEvaluate_PrintsArmsAndPolicy(t *testing.T) {
+	dir, policy := exported(t, training.Randomized), write(t, "feed: home\nshares: {following: 1, related: 3}\n")
+	out, err := run(t, "evaluate", dir, "--policy", policy, "--action", "save")
+	must.OK(t, err)
+	for _, want := range []string{"feed home", "sample ratio: p = 1", "save    b", "policy: 400 places, effective sample size 320, overlap 0.800", "DOUBLY ROBUST"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("got %q, want %q in it", out, want)
+		}
+	}
+	out, err = run(t, "evaluate", dir, "--policy", policy, "-o", "json")
+	must.OK(t, err)
+	var report evaluate.Report
+	must.OK(t, json.Unmarshal([]byte(out), &report))
+	if a := report.Policy.Actions[0]; a.IPS.Value < 1.49*a.Logged.Value || a.IPS.Value > 1.51*a.Logged.Value || report.Experiments[0].Arms[1].Users != 200 {
+		t.Errorf("got %s, want 1.5 times the logged rate, and 200 users in each arm", out)
+	}
+}
+
+// A log that cannot answer for the policy has exit code 1, and the arms are printed.
+func TestEvaluate_RefusesDeterministicLog(t *testing.T) {
+	code, out, problems := execute(t, nil, "evaluate", exported(t, training.Deterministic), "--policy", write(t, "feed: home\n"))
+	if code != 1 || !strings.Contains(out, "save    b") || !strings.Contains(problems, "set generator.feeds.home.randomize") {
+		t.Errorf("exit code %d, printed %q and %q", code, out, problems)
+	}
+	if _, err := run(t, "evaluate", t.TempDir()); err == nil || !strings.Contains(err.Error(), "no files *.parquet") {
+		t.Errorf("an empty folder: got %v", err)
+	}
+}

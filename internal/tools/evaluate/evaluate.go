@@ -1,0 +1,267 @@
+// Package evaluate compares experiment arms, and estimates the rates of a new policy, from exported training rows.
+//
+// # Arms
+//
+// A rate is the number of items with an action of a verb, per item or per visit. Users are sampled and assigned to arms, so
+// variances are those of sums per user; see internal/experiment. Rows count with the weight 1/user_share, which matters only if
+// the sampling rate changed: equal weights cancel in a ratio.
+//
+// # Policies
+//
+// A place is a context: what the log says about the place, given the places before it. The new policy chooses among the
+// choices that the log has for the place, and the log has the probability of each. The estimates therefore are those of
+// changing every place alone: they do not include how the earlier choices of the new policy would change the later places.
+//
+// Each estimate is a ratio of sums per user, with w = new probability / logged probability of the shown item:
+//
+//	ips           Σ w·r / items, the reward r being 1 for an action
+//	snips         Σ w·r / Σ w (Swaminathan and Joachims, NIPS 2015)
+//	doubly_robust Σ (Σ_choices new·m + w·(r - m(shown))) / items (Dudík, Langford, Li, ICML 2011). m is a ridge regression of the
+//	              reward, for each user fitted to the other users' rows (five folds)
+package evaluate
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/experiment"
+	"github.com/smartfeed/smartfeed/internal/training"
+)
+
+// Config selects what is evaluated. See DefaultConfig.
+type Config struct {
+	Feed       string   // "": all feeds, or that of Policy
+	Actions    []string // verbs; none: all labels
+	Policy     *Policy  // nil: only the arms
+	MinOverlap float64  // minimum effective sample size of a policy, as a share of the places
+	Effect     float64  // relative effect that experiments are to detect
+}
+
+// DefaultConfig returns the defaults.
+func DefaultConfig() Config { return Config{MinOverlap: 0.1, Effect: 0.05} }
+
+// Validate reports every value that is out of range.
+func (c Config) Validate() error {
+	var errs []error
+	if !(c.MinOverlap > 0 && c.MinOverlap <= 1) {
+		errs = append(errs, fmt.Errorf("min-overlap: %v: want above 0, and at most 1", c.MinOverlap))
+	}
+	if !(c.Effect > 0 && c.Effect <= 1) {
+		errs = append(errs, fmt.Errorf("effect: %v: want above 0, and at most 1", c.Effect))
+	}
+	if c.Policy != nil {
+		errs = append(errs, c.Policy.validate())
+		if c.Feed != "" && c.Feed != c.Policy.Feed {
+			errs = append(errs, fmt.Errorf("feed: %q: the policy is of the feed %q", c.Feed, c.Policy.Feed))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Report is the evaluation of a log.
+type Report struct {
+	From        time.Time               `json:"from"` // first visit
+	To          time.Time               `json:"to"`   // last visit
+	Experiments []experiment.Experiment `json:"experiments"`
+	Policy      *PolicyReport           `json:"policy,omitempty"`
+}
+
+// Log is a log of served items. training.Dir reads one from files.
+type Log struct {
+	training.Layout
+	Rows func() iter.Seq2[*training.Row, error] // all rows, each time it is called
+}
+
+// Run evaluates a log. If only the policy cannot be estimated, it returns a report of the arms with the error.
+func Run(log Log, cfg Config) (*Report, error) {
+	labels, err := cfg.labels(log.Layout)
+	if err != nil {
+		return nil, err
+	}
+	e := &evaluation{Config: cfg, log: log, labels: labels}
+	report, err := e.arms()
+	if err != nil || cfg.Policy == nil {
+		return report, err
+	}
+	report.Policy, err = e.policy()
+	return report, err
+}
+
+// label is a column of labels.
+type label struct {
+	verb  string
+	index int // in training.Row.Labels
+}
+
+// labels returns the columns of the actions, in the order of the configuration.
+func (c Config) labels(l training.Layout) (list []label, err error) {
+	verbs := l.Verbs()
+	actions := c.Actions
+	if len(actions) == 0 {
+		actions = verbs
+	}
+	for _, verb := range actions {
+		i := slices.Index(verbs, verb)
+		if i < 0 {
+			return nil, fmt.Errorf("action: %q: the rows have labels of %q", verb, verbs)
+		}
+		list = append(list, label{verb, i})
+	}
+	return list, nil
+}
+
+type evaluation struct {
+	Config
+	log    Log
+	labels []label
+}
+
+// rows returns the rows of a feed; "": all. The error is that of the log.
+func (e *evaluation) rows(feed string, visit func(*training.Row) error) error {
+	for r, err := range e.log.Rows() {
+		if err == nil && (feed == "" || r.Feed == feed) {
+			err = visit(r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// weight returns how many users a row stands for.
+func weight(r *training.Row) float64 { return 1 / cmp.Or(r.UserShare, 1) }
+
+// armKey names an arm.
+type armKey struct{ feed, arm string }
+
+// armCount counts an arm.
+type armCount struct {
+	share  float64
+	varies bool // the share
+	visits int
+	items  int
+	users  map[string][]userCount // by label
+}
+
+// userCount has the weighted counts of one user for one label.
+type userCount struct {
+	acted, censored        int
+	actions, items, visits float64
+}
+
+// arms compares the arms of each feed.
+func (e *evaluation) arms() (*Report, error) {
+	report, arms := &Report{}, map[armKey]*armCount{}
+	err := e.rows(cmp.Or(e.Feed, e.policyFeed()), func(r *training.Row) error {
+		if report.From.IsZero() || r.Time.Before(report.From) {
+			report.From = r.Time
+		}
+		if r.Time.After(report.To) {
+			report.To = r.Time
+		}
+		key := armKey{r.Feed, r.Arm}
+		if arms[key] == nil {
+			arms[key] = &armCount{share: r.ArmShare, users: map[string][]userCount{}}
+		}
+		arms[key].add(r, e.labels)
+		return nil
+	})
+	if err == nil && len(arms) == 0 {
+		err = fmt.Errorf("feed %q: the log has no visits", cmp.Or(e.Feed, e.policyFeed()))
+	}
+	if err != nil {
+		return nil, err
+	}
+	days := max(1, report.To.Sub(report.From).Hours()/24)
+	byFeed := map[string][]armKey{}
+	for _, key := range slices.SortedFunc(maps.Keys(arms), func(a, b armKey) int { return cmp.Compare(a.arm, b.arm) }) {
+		byFeed[key.feed] = append(byFeed[key.feed], key)
+	}
+	for _, feed := range slices.Sorted(maps.Keys(byFeed)) {
+		report.Experiments = append(report.Experiments, e.compare(byFeed[feed], arms, days))
+	}
+	return report, nil
+}
+
+func (e *evaluation) policyFeed() string {
+	if e.Policy == nil {
+		return ""
+	}
+	return e.Policy.Feed
+}
+
+// compare compares the arms of a feed. The users in no other arm are the control, because "" comes first.
+func (e *evaluation) compare(keys []armKey, arms map[armKey]*armCount, days float64) experiment.Experiment {
+	var tallies []experiment.Tally
+	in := map[string]int{} // arms by user
+	for _, key := range keys {
+		tallies = append(tallies, arms[key].tally(key, e.labels))
+		for user := range arms[key].users {
+			in[user]++
+		}
+	}
+	x := experiment.Compare(tallies, days, e.Effect)
+	for _, n := range in {
+		if n > 1 {
+			x.Switched++
+		}
+	}
+	return x
+}
+
+// add counts a row.
+func (a *armCount) add(r *training.Row, labels []label) {
+	a.varies = a.varies || r.ArmShare != a.share
+	a.items++
+	visits := 0.0
+	if r.Position == 0 {
+		a.visits++
+		visits = weight(r)
+	}
+	counts := a.users[r.User]
+	if counts == nil {
+		counts = make([]userCount, len(labels))
+		a.users[r.User] = counts
+	}
+	for i, l := range labels {
+		c := &counts[i]
+		switch acted := r.Labels[l.index].Acted; {
+		case acted == nil:
+			c.censored++
+			continue
+		case *acted:
+			c.acted++
+			c.actions += weight(r)
+		}
+		c.items += weight(r)
+		c.visits += visits
+	}
+}
+
+// tally returns the counts of the arm. An arm whose share changed has none.
+func (a *armCount) tally(key armKey, labels []label) experiment.Tally {
+	t := experiment.Tally{Feed: key.feed, Arm: key.arm, Share: a.share, Users: len(a.users), Visits: a.visits, Items: a.items}
+	if a.varies {
+		t.Share = 0
+	}
+	for i, l := range labels {
+		action := experiment.ActionTally{Verb: l.verb}
+		for _, user := range slices.Sorted(maps.Keys(a.users)) { // in an order, so that the rounding is the same in each run
+			c := a.users[user][i]
+			action.Count += c.acted
+			action.Censored += c.censored
+			if c.items > 0 {
+				action.PerItem.Add(c.actions, c.items)
+				action.PerVisit.Add(c.actions, c.visits)
+			}
+		}
+		t.Actions = append(t.Actions, action)
+	}
+	return t
+}

@@ -1,0 +1,262 @@
+package evaluate
+
+import (
+	"errors"
+	"iter"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/internal/experiment"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/internal/training"
+)
+
+func logOf(rows ...*training.Row) Log {
+	return (&world{rows: rows}).log()
+}
+
+// shown returns a row of a user's visit in an arm. acted is one letter: y, n, or - for a censored label.
+func shown(user, arm string, visit, position int, acted string) *training.Row {
+	r := &training.Row{Item: training.Item{
+		Visit: user + arm, User: user, Time: start.Add(time.Duration(visit) * 24 * time.Hour), Feed: "home", Arm: arm, ArmShare: 0.5, UserShare: 1,
+		Policy: training.Deterministic, Position: int32(position),
+	}, Labels: []training.Label{{}}}
+	if yes := acted == "y"; acted != "-" {
+		r.Labels[0].Acted = &yes
+	}
+	return r
+}
+
+func config(change func(*Config)) Config {
+	c := DefaultConfig()
+	change(&c)
+	return c
+}
+
+// Arms are counted by user, censored items are left out of the rates, and a sampling rate that changed has the weight of the
+// users who were not sampled.
+func TestRun_CountsArms(t *testing.T) {
+	report, err := Run(logOf(
+		shown("user:1", "", 0, 0, "y"), shown("user:1", "", 0, 1, "n"), shown("user:2", "", 4, 0, "n"), shown("user:2", "", 4, 1, "-"),
+		shown("user:3", "b", 0, 0, "y"), shown("user:3", "b", 0, 1, "y"), shown("user:4", "b", 1, 0, "y"), shown("user:1", "b", 2, 0, "n"),
+	), DefaultConfig())
+	must.OK(t, err)
+	x := report.Experiments[0]
+	if report.From != start || !report.To.Equal(start.Add(96*time.Hour)) || x.Feed != "home" || x.Switched != 1 || len(x.Arms) != 2 {
+		t.Fatalf("got %+v", report)
+	}
+	for i, want := range []experiment.Arm{
+		{Arm: "", Share: 0.5, Users: 2, Visits: 2, Items: 4}, {Arm: "b", Share: 0.5, Users: 3, Visits: 3, Items: 4},
+	} {
+		got := x.Arms[i]
+		got.Actions = nil
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("arm %d (-want +got):\n%s", i, diff)
+		}
+	}
+	a, b := x.Arms[0].Actions[0], x.Arms[1].Actions[0]
+	if a.Count != 1 || a.Censored != 1 || b.Count != 3 || b.Censored != 0 {
+		t.Errorf("actions: got %+v and %+v, want 1 with one censored, and 3", a, b)
+	}
+	if math.Abs(a.PerItem.Value-1.0/3) > 1e-12 || a.PerVisit.Value != 0.5 || b.PerItem.Value != 0.75 || b.PerVisit.Value != 1 {
+		t.Errorf("rates: got %v and %v per item, %v and %v per visit", a.PerItem, b.PerItem, a.PerVisit, b.PerVisit)
+	}
+	half := shown("user:5", "b", 0, 0, "n")
+	half.UserShare = 0.5
+	report, err = Run(logOf(shown("user:3", "b", 0, 0, "y"), shown("user:4", "b", 0, 0, "y"), half), DefaultConfig())
+	must.OK(t, err)
+	if got := report.Experiments[0].Arms[0].Actions[0].PerItem.Value; got != 0.5 {
+		t.Errorf("with a user who stands for two: rate %v, want 0.5", got)
+	}
+}
+
+// The sample ratio is checked, unless the share of an arm changed.
+func TestRun_ChecksSampleRatio(t *testing.T) {
+	var rows []*training.Row
+	for i := range 100 {
+		rows = append(rows, shown("user:"+strings.Repeat("x", i), "", 0, 0, "n"))
+		if i%2 == 0 {
+			rows = append(rows, shown("user:b"+strings.Repeat("x", i), "b", 0, 0, "n"))
+		}
+	}
+	for _, changed := range []bool{false, true} {
+		if changed {
+			rows[7].ArmShare = 0.4
+		}
+		report, err := Run(logOf(rows...), DefaultConfig())
+		must.OK(t, err)
+		if r := report.Experiments[0].SampleRatio; (r == nil) != changed || r != nil && !r.Mismatch {
+			t.Errorf("share changed %v: got %+v, want a mismatch unless it changed", changed, r)
+		}
+	}
+}
+
+// An experiment of another feed is another experiment.
+func TestRun_SelectsFeedAndActions(t *testing.T) {
+	other := shown("user:9", "", 0, 0, "y")
+	other.Feed = "also"
+	log := logOf(shown("user:1", "", 0, 0, "y"), other)
+	for feed, want := range map[string]string{"": "also home", "home": "home", "also": "also"} {
+		report, err := Run(log, config(func(c *Config) { c.Feed = feed }))
+		must.OK(t, err)
+		var feeds []string
+		for _, x := range report.Experiments {
+			feeds = append(feeds, x.Feed)
+		}
+		if got := strings.Join(feeds, " "); got != want {
+			t.Errorf("feed %q: got %q, want %q", feed, got, want)
+		}
+	}
+	if _, err := Run(log, config(func(c *Config) { c.Feed = "none" })); err == nil || !strings.Contains(err.Error(), "no visits") {
+		t.Errorf("a feed without visits: got %v", err)
+	}
+	if _, err := Run(log, config(func(c *Config) { c.Actions = []string{"nod"} })); err == nil || !strings.Contains(err.Error(), `labels of ["save"]`) {
+		t.Errorf("an action without labels: got %v", err)
+	}
+	failed := errors.New("disk")
+	log.Rows = func() iter.Seq2[*training.Row, error] {
+		return func(yield func(*training.Row, error) bool) { yield(nil, failed) }
+	}
+	if _, err := Run(log, DefaultConfig()); !errors.Is(err, failed) {
+		t.Errorf("a log that cannot be read: got %v", err)
+	}
+}
+
+// A policy is refused if the log cannot answer for it, or contradicts itself. The arms are compared nevertheless.
+func TestRun_RefusesPolicies(t *testing.T) {
+	for name, c := range map[string]struct {
+		log    func(rows []*training.Row)
+		policy func(*Policy)
+		want   string
+	}{
+		"deterministic log": {func(rows []*training.Row) {
+			for _, r := range rows {
+				r.Policy, r.Choices = training.Deterministic, nil
+			}
+		}, nil, "no randomized places"},
+		"too little overlap":  {nil, func(p *Policy) { p.Temperature = 0.01 }, "the effective sample size is"},
+		"source never logged": {nil, func(p *Policy) { p.Shares["popular"] = 0.1 }, "shares.popular: the log has no choice of this source"},
+		"unknown output":      {nil, func(p *Policy) { p.Utility["like"] = 1 }, `utility.like: the log has the outputs ["noise" "save"]`},
+		"choices of probability 0": {func(rows []*training.Row) {
+			for _, r := range rows {
+				for i := range r.Choices[:len(r.Choices)-1] {
+					if c := &r.Choices[i]; i != int(r.Choice) && c.Source == "related" {
+						r.Choices[len(r.Choices)-1].Probability += c.Probability
+						c.Probability = 0
+					}
+				}
+			}
+		}, nil, "never makes"},
+		"places without a source of the policy": {nil, func(p *Policy) { p.Shares = map[string]float64{"following": 1} }, "never makes"},
+		"items that the probabilities do not explain": {func(rows []*training.Row) {
+			for _, r := range rows {
+				for i, c := range r.Choices {
+					if c.Score > r.Choices[r.Choice].Score {
+						r.Choice, r.Pin, r.Propensity = int32(i), c.Pin, &r.Choices[i].Probability
+					}
+				}
+			}
+		}, nil, "the mean weight is"},
+		"propensity of another choice": {func(rows []*training.Row) { p := 0.9999; rows[5].Propensity = &p }, nil, "the item has propensity 0.9999"},
+		"probabilities above 1": {func(rows []*training.Row) {
+			r := rows[5]
+			r.Choices = append(r.Choices, training.Choice{Source: "related", Probability: 0.5})
+		}, nil, "add up to 1.5"},
+		"choice out of range": {func(rows []*training.Row) { rows[5].Choice = 9 }, nil, "choice 9 of"},
+		"other item":          {func(rows []*training.Row) { rows[5].Pin = "pin:other" }, nil, "is not the pin pin:other"},
+		"too few outputs":     {func(rows []*training.Row) { rows[5].Choices[0].Outputs = []float64{1} }, nil, "has 1 outputs, want 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, policy := simulate(7, 300, 1), *newPolicy
+			policy.Shares, policy.Utility = map[string]float64{"following": 0.3, "related": 0.6, "interest": 0.1}, map[string]float64{"save": 2}
+			if c.log != nil {
+				c.log(w.rows)
+			}
+			if c.policy != nil {
+				c.policy(&policy)
+			}
+			report, err := Run(w.log(), config(func(c *Config) { c.Policy, c.MinOverlap = &policy, 0.4 }))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			if report == nil || len(report.Experiments) != 1 || report.Policy != nil {
+				t.Errorf("got the report %+v, want only the arms", report)
+			}
+		})
+	}
+}
+
+// The policy that made the log has the rates of the log, all of its places, and the weight 1 everywhere. Places without
+// probabilities and censored ones are counted, and left out.
+func TestRun_LoggedPolicyHasLoggedRates(t *testing.T) {
+	w := simulate(7, 300, 1)
+	n := len(w.rows)
+	w.rows[0].Propensity, w.rows[1].Policy, w.rows[2].Labels[0].Acted = nil, training.Deterministic, nil
+	for name, policy := range map[string]*Policy{
+		"as logged":       {Feed: "home"},
+		"the same shares": {Feed: "home", Shares: loggedShares},
+		"the same rules":  {Feed: "home", Shares: loggedShares, Score: 2, Temperature: 2},
+	} {
+		report, err := Run(w.log(), config(func(c *Config) { c.Policy = policy }))
+		must.OK(t, err)
+		p := report.Policy
+		if p.Places != n-2 || p.Deterministic != 1 || p.Unknown != 1 || p.Actions[0].Censored != 1 || p.Actions[0].Items != n-3 {
+			t.Errorf("%s: got %+v, want %d places and one of each other kind", name, p, n-2)
+		}
+		if math.Abs(p.Overlap-1) > 1e-9 || math.Abs(p.MeanWeight-1) > 1e-9 || p.Outside > 1e-9 {
+			t.Errorf("%s: got %+v, want full overlap", name, p)
+		}
+		a := p.Actions[0]
+		for _, e := range []*experiment.Estimate{a.IPS, a.SNIPS} {
+			if math.Abs(e.Value-a.Logged.Value) > 1e-9 || math.Abs(e.StdErr-a.Logged.StdErr) > 1e-9 {
+				t.Errorf("%s: got %+v, want the logged rate %+v", name, e, a.Logged)
+			}
+		}
+	}
+}
+
+func TestReadPolicy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	must.OK(t, os.WriteFile(path, []byte("feed: home\nshares: {following: 1}\nutility: {save: 3, hide: -5}\nscore: 0.5\ntemperature: 2\n"), 0o600))
+	got, err := ReadPolicy(path)
+	must.OK(t, err)
+	want := &Policy{
+		Feed: "home", Shares: map[string]float64{"following": 1}, Utility: map[string]float64{"save": 3, "hide": -5}, Score: 0.5, Temperature: 2,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	must.OK(t, config(func(c *Config) { c.Policy = got }).Validate())
+	must.OK(t, os.WriteFile(path, []byte("feed: home\nweights: {save: 1}\n"), 0o600))
+	if _, err := ReadPolicy(path); err == nil || !strings.Contains(err.Error(), "weights") {
+		t.Errorf("unknown key: got %v", err)
+	}
+}
+
+func TestConfig_Validate(t *testing.T) {
+	for want, change := range map[string]func(*Config){
+		"min-overlap: 0":          func(c *Config) { c.MinOverlap = 0 },
+		"min-overlap: NaN":        func(c *Config) { c.MinOverlap = math.NaN() },
+		"effect: 1.5":             func(c *Config) { c.Effect = 1.5 },
+		"policy: feed":            func(c *Config) { c.Policy = &Policy{} },
+		"the policy is of":        func(c *Config) { c.Feed, c.Policy = "also", &Policy{Feed: "home"} },
+		"shares.related: -1":      func(c *Config) { c.Policy = &Policy{Feed: "home", Shares: map[string]float64{"related": -1}} },
+		"all are 0":               func(c *Config) { c.Policy = &Policy{Feed: "home", Shares: map[string]float64{"related": 0}} },
+		"utility.save: NaN":       func(c *Config) { c.Policy = &Policy{Feed: "home", Utility: map[string]float64{"save": math.NaN()}} },
+		"temperature: want":       func(c *Config) { c.Policy = &Policy{Feed: "home", Score: 1} },
+		"and no temperature":      func(c *Config) { c.Policy = &Policy{Feed: "home", Temperature: 1} },
+		"score: +Inf":             func(c *Config) { c.Policy = &Policy{Feed: "home", Score: math.Inf(1), Temperature: 1} },
+		"temperature: -1: want a": func(c *Config) { c.Policy = &Policy{Feed: "home", Score: 1, Temperature: -1} },
+	} {
+		if err := config(change).Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	must.OK(t, DefaultConfig().Validate())
+}

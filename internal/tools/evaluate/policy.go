@@ -1,0 +1,128 @@
+package evaluate
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/smartfeed/smartfeed/internal/training"
+)
+
+// Policy is a policy to estimate. At a place, it draws a source by its share among the sources that have choices, and then a
+// choice of this source with softmax((score·generator's score + Σ utility·outputs) / temperature).
+type Policy struct {
+	Feed        string             `yaml:"feed"`
+	Shares      map[string]float64 `yaml:"shares"`      // by source, relative to each other; empty: as logged
+	Utility     map[string]float64 `yaml:"utility"`     // weights of the model's outputs
+	Score       float64            `yaml:"score"`       // weight of the generator's score
+	Temperature float64            `yaml:"temperature"` // 0: the choices of a source keep their logged probabilities
+}
+
+// ReadPolicy reads a policy from a file.
+func ReadPolicy(path string) (*Policy, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read policy: %w", err)
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	p := &Policy{}
+	if err := decoder.Decode(p); err != nil {
+		return nil, fmt.Errorf("read policy %s: %w", path, err)
+	}
+	return p, nil
+}
+
+func (p *Policy) validate() error {
+	var errs []error
+	finite := func(key string, v, lowest float64) {
+		if !(v >= lowest) || math.IsInf(v, 0) {
+			errs = append(errs, fmt.Errorf("policy: %s: %v: want a number of at least %v", key, v, lowest))
+		}
+	}
+	if p.Feed == "" {
+		errs = append(errs, errors.New("policy: feed: want the name of a feed"))
+	}
+	total := 0.0
+	for _, source := range slices.Sorted(maps.Keys(p.Shares)) {
+		finite("shares."+source, p.Shares[source], 0)
+		total += p.Shares[source]
+	}
+	if len(p.Shares) > 0 && total == 0 {
+		errs = append(errs, errors.New("policy: shares: all are 0: want one above 0"))
+	}
+	for _, output := range slices.Sorted(maps.Keys(p.Utility)) {
+		finite("utility."+output, p.Utility[output], -math.MaxFloat64)
+	}
+	finite("score", p.Score, -math.MaxFloat64)
+	finite("temperature", p.Temperature, 0)
+	if ranks := len(p.Utility) > 0 || p.Score != 0; ranks != (p.Temperature > 0) {
+		errs = append(errs, errors.New("policy: temperature: want above 0 with utility or score, and no temperature without them"))
+	}
+	return errors.Join(errs...)
+}
+
+// weights returns the utility by output, in the order of the outputs.
+func (p *Policy) weights(outputs []string) ([]float64, error) {
+	weights := make([]float64, len(outputs))
+	for output, w := range p.Utility {
+		i := slices.Index(outputs, output)
+		if i < 0 {
+			return nil, fmt.Errorf("policy: utility.%s: the log has the outputs %q", output, outputs)
+		}
+		weights[i] = w
+	}
+	return weights, nil
+}
+
+// probabilities returns the probability of each choice under the policy. They add up to 0 if all sources of the place have the
+// share 0. weights has the utility by output.
+func (p *Policy) probabilities(choices []training.Choice, weights []float64) []float64 {
+	type source struct{ share, norm, best float64 }
+	sources := map[string]*source{}
+	logits, shares := make([]float64, len(choices)), 0.0
+	for i, c := range choices {
+		logits[i] = p.logit(c, weights)
+		s := sources[c.Source]
+		if s == nil {
+			s = &source{share: c.SourceProbability, best: math.Inf(-1)}
+			if len(p.Shares) > 0 {
+				s.share = p.Shares[c.Source]
+			}
+			sources[c.Source] = s
+			shares += s.share
+		}
+		s.best = max(s.best, logits[i])
+	}
+	for i, c := range choices {
+		s := sources[c.Source]
+		logits[i] = math.Exp(logits[i] - s.best) // at most 1, so that nothing overflows
+		s.norm += logits[i]
+	}
+	for i, c := range choices {
+		if s := sources[c.Source]; s.share > 0 {
+			logits[i] *= s.share / shares / s.norm
+		} else {
+			logits[i] = 0
+		}
+	}
+	return logits
+}
+
+// logit returns the logarithm of the weight of a choice within its source.
+func (p *Policy) logit(c training.Choice, weights []float64) float64 {
+	if p.Temperature == 0 {
+		return math.Log(max(c.Probability, math.SmallestNonzeroFloat64))
+	}
+	sum := p.Score * c.Score
+	for i, output := range c.Outputs {
+		sum += weights[i] * output
+	}
+	return sum / p.Temperature
+}
