@@ -121,7 +121,7 @@ func records(t testing.TB, source SchemaSource) []record {
 		Publication{}, Card{}, Delivery{}, Edge{}, EdgeWeight{}, Affinities{}, EnrichedAction{}, ItemCounts{},
 		PinAttributes{}, PinActor{}, LoggedFeatures{}, Served{}, LoggedVisit{}, FeedEntries{}, Impressions{}, DeletedUser{}, DeadLetter{},
 		Continuation{}, Tick{}, HotPin{}, EdgeMode{}, PulledPin{}, UserActivity{}, Erasure{}, RetryOrder{}, InterestMarks{},
-		InterestDecision{}, Rebuild{}, Replay{}, RelatedRequest{}, BoardSave{}, RelatedPairs{},
+		InterestDecision{}, Rebuild{}, Replay{}, RelatedRequest{}, BoardSave{}, RelatedPairs{}, PopularPin{},
 	} {
 		all = append(all, recordOf(t, source, zero))
 	}

@@ -134,7 +134,7 @@ func accessOfRoles() map[string]roleAccess {
 	return map[string]roleAccess{
 		RoleProcess: {
 			consumers: rows, writers: rows, reads: []string{Generations}, globalTables: true, retriesDeadLetters: true,
-			joins:        slices.Concat(rows, globalTables(UsersDeleted, InterestDecisions, RecentsPulled, HotPins)),
+			joins:        slices.Concat(rows, globalTables(UsersDeleted, InterestDecisions, RecentsPulled, HotPins, PopularPins)),
 			transactions: rows, generations: []string{Pools},
 		},
 		RoleMaterialize: {
@@ -149,7 +149,7 @@ func accessOfRoles() map[string]roleAccess {
 		RoleOperate: {
 			allTopics: true, configure: true, generations: []string{Pools},
 			joins:        []string{RetriedGroup, generation.Prefix(Pools)}, // it commits offsets for both
-			describes:    slices.Concat(rows, sinks, globalTables(UsersDeleted, InterestDecisions, RecentsPulled, HotPins)),
+			describes:    slices.Concat(rows, sinks, globalTables(UsersDeleted, InterestDecisions, RecentsPulled, HotPins, PopularPins)),
 			transactions: []string{DoctorID},
 		},
 	}

@@ -23,6 +23,7 @@ const (
 	ActionsEnriched = "actions-enriched" // actor
 	ItemFeatures    = "item-features"    // pin
 	HotPins         = "hot-pins"         // pin, compacted
+	PopularPins     = "popular-pins"     // partition and slot, compacted
 	EdgeWeights     = "edge-weights"     // followee
 	Affinities      = "affinities"       // user
 	UsersDeleted    = "users-deleted"    // user, compacted
@@ -68,6 +69,7 @@ type Streams struct {
 	ActionsEnriched Stream[schemas.EnrichedAction]
 	ItemFeatures    Stream[schemas.ItemCounts]
 	HotPins         Stream[schemas.HotPin]
+	PopularPins     Stream[schemas.PopularPin]
 	EdgeWeights     Stream[schemas.EdgeWeight]
 	Affinities      Stream[schemas.Affinities]
 	UsersDeleted    Stream[schemas.DeletedUser]
@@ -181,6 +183,10 @@ func (s *Streams) ofPins() []row {
 		{&s.HotPins, Topic{
 			Name: HotPins, Key: "pin", Compact: true, GlobalTable: true,
 			Writers: list{Objects}, Personal: "authors of frequently shown pins",
+		}},
+		{&s.PopularPins, Topic{
+			Name: PopularPins, Key: "partition and slot", Compact: true, GlobalTable: true, Explicit: true,
+			Writers: list{Objects}, Personal: "authors of popular pins",
 		}},
 	}
 }

@@ -26,7 +26,8 @@ type Config struct {
 	// match, or 1 if none does. At most 20; default none.
 	QualityRules []QualityRule `yaml:"quality_rules" help:"rules whose factors multiply to the quality of a pin, at most 20; none: quality 1"`
 
-	Hot Hot `yaml:"hot"` // pins whose counts the content generator has
+	Hot     Hot     `yaml:"hot"`     // pins whose counts the content generator has
+	Popular Popular `yaml:"popular"` // candidates of the source popular
 
 	DedupWindow            time.Duration `yaml:"dedup_window" default:"96h" range:"1m..720h" help:"time after an action in which its duplicates are recognized"`
 	CountRetention         time.Duration `yaml:"count_retention" default:"96h" range:"1h..720h" help:"retention of counts; the longest window of a feature"`
@@ -76,6 +77,7 @@ func (c Config) Validate() error {
 	errs := []error{
 		c.Verbs.Validate(),
 		settings.Under("hot", settings.Validate(c.Hot)),
+		settings.Under("popular", settings.Validate(c.Popular)),
 		settings.Validate(c),
 		settings.Within("bot_rules: length", len(c.BotRules), 0, maxBotRules),
 		settings.Within("quality_rules: length", len(c.QualityRules), 0, maxQualityRules),

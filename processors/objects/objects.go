@@ -3,11 +3,11 @@
 //	owner   pin
 //	in      pins, actions, pin-actors, replays (key pin); impressions (batched, any pins of the partition)
 //	rows    the pin, the last versions of its attributes, remembered and held actions, counts and actors per time step,
-//	        the mean of recent actors, exposure
+//	        the mean of recent actors, exposure, engagement; common: the popular pins of the partition
 //	out     publications (key followee), pin-cards, pin-attributes, item-features and hot-pins (key pin),
-//	        actions-joined (key actor)
-//	timers  expiry of remembered actions, held actions and old counts; cooling of hot pins; expiry of rows of ids without a
-//	        pin
+//	        actions-joined (key actor), popular-pins (key partition and slot)
+//	timers  expiry of remembered actions, held actions and old counts; cooling of hot pins; age of popular pins; expiry of
+//	        rows of ids without a pin
 //
 // # Pins
 //
@@ -48,6 +48,16 @@
 // without any for Config.Hot.For, or a deleted pin, is removed from hot-pins. The counts of a pin that is not deleted are
 // kept.
 //
+// # Popular pins
+//
+// Each partition sends its most popular recent pins to popular-pins, in Config.Popular.MaxPins slots. An action raises the
+// engagement with its pin by the weight of its verb, if that is at least Config.Popular.MinWeight. Of a user, it counts once
+// among the last 16 actors of the pin, and the pin needs Config.Popular.MinActors of these: a few users cannot make a pin
+// popular. A pin takes a free slot, or that of the pin with the least engagement, decayed with Config.Popular.HalfLife. It is
+// sent again when its engagement has grown by an eighth, and when it changes. It leaves when it is deleted or has reached
+// Config.Popular.MaxAge. An action that arrives before its pin does not count. A counted action reads and writes one row.
+// Others, such as views, cost nothing.
+//
 // # Replays
 //
 // A replay of the earliest create recomputes its quality by the current rules. If the quality changes, the pin gets a new
@@ -68,6 +78,9 @@
 //	'n'  exposure              event: delete; timer, for an id without a pin: an hour after repeats and counts have expired
 //	's'  counts of a step      timer: CountRetention after the step's end
 //	'm'  mean of recent actors as exposure: event, or timer
+//	'e'  engagement            event: delete; timer: Popular.MaxAge after the creation
+//	'o'  slots (common)        cap: Popular.MaxPins; with the engagement of the slot's pin
+//	'w'  weakest slot (common) never: one row for each partition
 //
 // The pins of an erased user are deleted by events that the fanout group sends.
 //
@@ -79,6 +92,7 @@ package objects
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -105,6 +119,7 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 		},
 		Outputs: []string{
 			topics.Publications, topics.PinCards, topics.PinAttributes, topics.ActionsJoined, topics.ItemFeatures, topics.HotPins,
+			topics.PopularPins,
 		},
 		Timer: g.timer,
 	}
@@ -150,6 +165,9 @@ func (g *group) pin(tx *rows.Tx, e *schemas.PinEvent) error {
 	if p.deleted() {
 		t.removeHot(p)
 	}
+	if c.version && !first {
+		t.changePopular(p)
+	}
 	if first || p.deleted() {
 		t.release(p)
 	}
@@ -174,6 +192,7 @@ func (g *group) action(tx *rows.Tx, e *schemas.ActionEvent) error {
 	if e.Verb != schemas.ImpressionCount { // impressions of visits count for the pin, see impressions
 		t.countEvent(p, string(e.Verb), e.Time, e.Actor)
 	}
+	t.engage(p, e)
 	if len(p.kept) == 0 {
 		t.hold(p, e)
 	} else {
@@ -232,9 +251,9 @@ func (g *group) actor(tx *rows.Tx, a *schemas.PinActor) error {
 }
 
 // timer expires a remembered action, a held action or a step of counts. It also checks whether a hot pin has cooled down,
-// and whether an id still has no pin.
+// whether a popular pin is too old, and whether an id still has no pin.
 func (g *group) timer(tx *rows.Tx, owner rows.Owner, name []byte, _ time.Time) error {
-	if len(name) == 0 || name[0] != heldRow && name[0] != hotRow && name[0] != actorsRow {
+	if len(name) == 0 || !slices.Contains([]byte{heldRow, hotRow, actorsRow, engagementRow}, name[0]) {
 		owner.Delete(name)
 		return nil
 	}
@@ -245,6 +264,8 @@ func (g *group) timer(tx *rows.Tx, owner rows.Owner, name []byte, _ time.Time) e
 		t.expireHot(p)
 	case actorsRow:
 		t.expireActors(p)
+	case engagementRow:
+		t.expirePopular(p)
 	default:
 		t.releaseAction(p, name)
 	}

@@ -18,6 +18,14 @@ const (
 	hotRow      = 'n' // → exposure; has a timer while the pin is hot, or while the id has no pin
 	countRow    = 's' // start of the step → counts, as a record of item-features; has a timer
 	actorsRow   = 'm' // → the mean of recent actors; see mean.Pack; has a timer while the id has no pin
+
+	engagementRow = 'e' // → engagement; has a timer
+)
+
+// The kinds of the common rows of a partition.
+const (
+	slotRow    = 'o' // number → slot of popular-pins
+	weakestRow = 'w' // → a slot with at most the engagement of the weakest one; only while all slots are used
 )
 
 // table gives access to the rows and outputs of one pin during one callback.

@@ -1,0 +1,54 @@
+package objects
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// The engagement of different actors is the decayed sum of the weights, in any order. Repeated actions of few actors change
+// nothing.
+func TestEngagement_EqualsDecayedSumOfDifferentActors(t *testing.T) {
+	const halfLife = time.Hour
+	rapid.Check(t, func(t *rapid.T) {
+		var e engagement
+		want := map[schemas.UserID]schemas.Micros{}
+		newest := schemas.Micros(math.MinInt64)
+		for range rapid.IntRange(1, 50).Draw(t, "actions") {
+			actor := schemas.UserID(fmt.Sprintf("user:%d", rapid.IntRange(1, recentActors).Draw(t, "actor")))
+			at := schemas.MicrosOf(time.Unix(0, 0).Add(time.Duration(rapid.IntRange(0, 600).Draw(t, "minute")) * time.Minute))
+			_, repeated := want[actor]
+			if counts := e.add("pin:1", actor, 3, at, halfLife); counts == repeated {
+				t.Fatalf("%s counts: %t, want %t", actor, counts, !repeated)
+			}
+			if !repeated {
+				want[actor], newest = at, max(newest, at)
+			}
+		}
+		sum := 0.0
+		for _, at := range want {
+			sum += 3 * math.Exp2(-(newest - at).Time().Sub(schemas.Micros(0).Time()).Hours())
+		}
+		if math.Abs(e.sum.value-sum) > 1e-9*sum || e.sum.at != newest || len(e.actors) != len(want) {
+			t.Fatalf("got %+v, want %v at %v", e, sum, newest)
+		}
+	})
+}
+
+// The order of two engagements does not depend on the time at which they are compared, nor on their own times.
+func TestDecayed_ScoreComparesAtAnyTime(t *testing.T) {
+	const halfLife = time.Hour
+	hour := schemas.MicrosOf(time.Unix(3600, 0))
+	weak, strong := decayed{7, 0}, decayed{4, hour} // 3.5 and 4 an hour later
+	if weak.score(halfLife) >= strong.score(halfLife) {
+		t.Errorf("7 an hour earlier: score %v, want less than %v", weak.score(halfLife), strong.score(halfLife))
+	}
+	if equal := (decayed{8, 0}); math.Abs(float64(equal.score(halfLife)-strong.score(halfLife))) > 1e-9 {
+		t.Errorf("8 an hour earlier: score %v, want %v", equal.score(halfLife), strong.score(halfLife))
+	}
+}

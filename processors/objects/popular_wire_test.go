@@ -1,0 +1,147 @@
+package objects_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
+	"github.com/smartfeed/smartfeed/processors/objects"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// popularRig runs the group with two slots per partition.
+type popularRig struct {
+	*proctest.Wire
+	ids int
+}
+
+func newPopularRig(t *testing.T) *popularRig {
+	r := &popularRig{Wire: proctest.New(t)}
+	cfg := objects.DefaultConfig()
+	cfg.Popular.MaxPins = 2
+	r.Start("a", objects.Group(cfg, r.Streams, deletedUsers{}))
+	return r
+}
+
+// pinsIn returns n pins of one partition.
+func (r *popularRig) pinsIn(n int) (pins []schemas.PinID) {
+	for i := 0; len(pins) < n; i++ {
+		pin := schemas.PinID(fmt.Sprintf("pin:%d", i))
+		if topics.Partition(string(pin), r.Kafka.Partitions) == 0 {
+			pins = append(pins, pin)
+		}
+	}
+	return pins
+}
+
+func (r *popularRig) create(pin schemas.PinID, at time.Time) {
+	proctest.Publish(r.Wire, r.Streams.Pins, string(pin), pinAt(schemas.Create, pin, at, "create "+string(pin)))
+	r.WaitIdle()
+}
+
+// act publishes an action of each of some users.
+func (r *popularRig) act(verb schemas.Verb, pin schemas.PinID, users ...string) {
+	for _, user := range users {
+		r.ids++
+		proctest.Publish(r.Wire, r.Streams.Actions, string(pin), actionAt(verb, pin, now(), fmt.Sprint("a", r.ids), func(e *schemas.ActionEvent) {
+			e.Actor = schemas.UserID("user:" + user)
+		}))
+	}
+	r.WaitIdle()
+}
+
+// tops returns the current slots.
+func (r *popularRig) tops() map[string]*schemas.PopularPin {
+	slots := map[string]*schemas.PopularPin{}
+	for _, rec := range proctest.Drain(r.Wire, r.Streams.PopularPins) {
+		if slots[rec.Key] = rec.Value; rec.Value == nil {
+			delete(slots, rec.Key)
+		}
+	}
+	return slots
+}
+
+func (r *popularRig) expect(t *testing.T, when string, want ...schemas.PinID) {
+	t.Helper()
+	var got []schemas.PinID
+	for _, top := range r.tops() {
+		got = append(got, top.Pin)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: got %v, want %v", when, got, want)
+	}
+}
+
+// A pin needs actions of three users. A partition has as many popular pins as slots: those with the most engagement.
+func TestPopular_KeepsStrongestPinsOfPartition(t *testing.T) {
+	t.Parallel()
+	r := newPopularRig(t)
+	pins := r.pinsIn(4)
+	for _, pin := range pins {
+		r.create(pin, now())
+	}
+	for range 10 {
+		r.act(schemas.Save, pins[0], "a", "b")
+	}
+	r.act(schemas.View, pins[0], "c", "d", "e")
+	r.act(schemas.Hide, pins[0], "c", "d", "e")
+	r.expect(t, "repeated actions of two users, and views")
+	r.act(schemas.Click, pins[0], "c")
+	r.expect(t, "three users", pins[0])
+	r.act(schemas.Save, pins[1], "a", "b", "c")
+	r.expect(t, "a free slot", pins[0], pins[1])
+	r.act(schemas.Click, pins[2], "a", "b", "c")
+	r.expect(t, "weaker than both", pins[0], pins[1])
+	r.act(schemas.Save, pins[3], "a", "b", "c", "d")
+	r.expect(t, "stronger than the weakest", pins[1], pins[3])
+	r.act(schemas.Save, pins[2], "d", "e", "f")
+	r.expect(t, "a weaker pin has grown", pins[2], pins[3])
+	if keys := slices.Sorted(maps.Keys(r.tops())); !slices.Equal(keys, []string{"0 1", "0 2"}) {
+		t.Errorf("got the keys %q, want one for each slot", keys)
+	}
+}
+
+// The record of a popular pin has its current facets. A deleted pin, and one that is too old, leaves, and its slot is free.
+func TestPopular_FollowsChangesOfPin(t *testing.T) {
+	t.Parallel()
+	r := newPopularRig(t)
+	pins := r.pinsIn(4)
+	created := now().Add(-24 * time.Hour)
+	for _, pin := range pins[:3] {
+		r.create(pin, created)
+	}
+	r.create(pins[3], now().Add(-8*24*time.Hour))
+	r.act(schemas.Save, pins[3], "a", "b", "c", "d")
+	r.expect(t, "an old pin")
+	r.act(schemas.Save, pins[0], "a", "b", "c")
+	r.act(schemas.Save, pins[1], "a", "b", "c")
+	proctest.Publish(r.Wire, r.Streams.Pins, string(pins[0]), pinAt(schemas.Update, pins[0], now(), "u", func(e *schemas.PinEvent) { e.Board = "board:new" }))
+	r.WaitIdle()
+	for _, top := range r.tops() {
+		board := schemas.BoardID("board:a")
+		if top.Pin == pins[0] {
+			board = "board:new"
+		}
+		if top.Board != board || top.Author != "user:ada" || top.Created != schemas.MicrosOf(created) || top.Engagement < 8.9 {
+			t.Errorf("got %+v, want the board %s and an engagement of 9", top, board)
+		}
+	}
+	proctest.Publish(r.Wire, r.Streams.Pins, string(pins[0]), pinAt(schemas.Delete, pins[0], now(), "d"))
+	r.WaitIdle()
+	r.expect(t, "a deleted pin", pins[1])
+	r.act(schemas.Click, pins[2], "a", "b", "c")
+	r.expect(t, "its slot is free", pins[1], pins[2])
+	r.Tick(topics.Objects, string(pins[1]), now().Add(7*24*time.Hour))
+	r.WaitIdle()
+	r.expect(t, "too old")
+	if kinds := kindsOf(r.Wire, pins[1]); strings.Contains(kinds, "e") {
+		t.Errorf("rows of kinds %q of a pin that is too old, want no engagement", kinds)
+	}
+}
