@@ -56,9 +56,10 @@ type App struct {
 	users     peers.Users          // nil: this process cannot list users
 	others    others               // nil: this process does not request the state of others
 	decided   *topics.GlobalTable[schemas.InterestDecision]
-	retries   peers.Retries    // nil: this process does not request the state of retries
-	pulled    <-chan struct{}  // closed when local has read the recents of pulled followees
-	hot       *generator.Hot   // the counts that local uses; nil without local
+	retries   peers.Retries   // nil: this process does not request the state of retries
+	pulled    <-chan struct{} // closed when local has read the recents of pulled followees
+	hot       *generator.Hot  // the counts that local uses; nil without local
+	popular   *generator.Popular
 	features  *feature.Service // nil: not served by this process
 	store     feed.Store       // for reading feeds; nil: this process reads none
 	storeLag  *topics.StoreLag // of two feed stores; nil: there is one

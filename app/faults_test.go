@@ -158,7 +158,7 @@ func TestReadyz_NamesUnavailableParts(t *testing.T) {
 	}{
 		"process": {
 			pieces: processing(topics.RowGroups()), change: func(*Config) {},
-			components: append(topics.RowGroups(), topics.UsersDeleted, topics.InterestDecisions, topics.RecentsPulled, topics.HotPins, topics.Generations),
+			components: append(topics.RowGroups(), topics.UsersDeleted, topics.InterestDecisions, topics.RecentsPulled, topics.HotPins, topics.PopularPins, topics.Generations),
 		},
 		"serve with Pinot": {
 			pieces: serving(), change: func(c *Config) { c.Pinot.Brokers, c.Pinot.Controller = unreachable, unreachable[0] }, // features are missing, but the process is ready

@@ -96,6 +96,9 @@ func (p *App) unreadTables() (all []api.NotReadyReason) {
 	if p.local != nil && !p.hot.Ready() {
 		all = append(all, notReady(topics.HotPins, "reading", topics.HotPins+" is still being read"))
 	}
+	if p.local != nil && !p.popular.Ready() {
+		all = append(all, notReady(topics.PopularPins, "reading", topics.PopularPins+" is still being read"))
+	}
 	return all
 }
 

@@ -54,7 +54,7 @@ func TestReadiness_NamesEveryPartBeforeRun(t *testing.T) {
 		got[l.Component] = append(got[l.Component], l.State)
 	}
 	for part, state := range map[string]string{
-		"http": "idle", "materialize": "idle", "objects": "joining", "pools": "joining", "users-deleted": "reading", "recents-pulled": "reading", "hot-pins": "reading",
+		"http": "idle", "materialize": "idle", "objects": "joining", "pools": "joining", "users-deleted": "reading", "recents-pulled": "reading", "hot-pins": "reading", "popular-pins": "reading",
 	} {
 		if !slices.Contains(got[part], state) {
 			t.Errorf("%s: got states %q, want %s among them", part, got[part], state)

@@ -232,12 +232,16 @@ func (p *App) openGenerator(view generator.Rows) error {
 	p.hot = generator.NewHot(counts.Ready())
 	counts.OnChange(p.hot.Change)
 	p.component(topics.HotPins, counts.Run)
+	tops := topics.NewGlobalTable(p.kafka, p.streams.PopularPins, p.instance(), p.log)
+	p.popular = generator.NewPopular(p.cfg.Objects.Popular.HalfLife, tops.Ready())
+	tops.OnChange(p.popular.Change)
+	p.component(topics.PopularPins, tops.Run)
 	guard, err := outgoing.New(p.cfg.Outgoing, nil)
 	if err != nil {
 		return err
 	}
 	p.local, err = generator.New(p.cfg.Pools, p.generatorConfig(), generator.Deps{
-		Rows: view, End: generator.DataEnd{Log: p.ends}, Streams: p.streams, Deleted: p.deleted, Pulled: pulled, Hot: p.hot,
+		Rows: view, End: generator.DataEnd{Log: p.ends}, Streams: p.streams, Deleted: p.deleted, Pulled: pulled, Hot: p.hot, Popular: p.popular,
 		Features: p.matrix, Dial: guard.DialContext, Extensions: p.extensions, Metrics: p.metrics,
 	})
 	if err != nil {

@@ -119,7 +119,7 @@ func (p *program) names(cmd *cobra.Command) names {
 	}
 	n := names{
 		feeds:   slices.Sorted(maps.Keys(cfg.Generator.Feeds)),
-		sources: []string{string(schemas.Following), string(schemas.FromInterest), string(schemas.Related)},
+		sources: []string{string(schemas.Following), string(schemas.FromInterest), string(schemas.Related), string(schemas.FromPopular)},
 	}
 	for _, source := range cfg.Generator.ExternalSources {
 		n.sources = append(n.sources, string(source.Name))

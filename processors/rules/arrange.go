@@ -1,7 +1,9 @@
 package rules
 
 import (
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -13,13 +15,22 @@ import (
 // If the caps leave the chunk short, arrange tries again with the caps of the next relaxation level. It returns the first of
 // the longest arrangements. It does not modify mix. The arrangement records which cap skipped the pin watch.
 func (f Feed) arrange(limit int, queues []queue, mix map[string]float64, watch schemas.PinID) (*arrangement, Relaxation) {
+	return f.extend(newArrangement(f, Caps{}, mix, watch), limit, queues)
+}
+
+// extend is like arrange, but appends to the items of an arrangement, which it does not modify.
+func (f Feed) extend(from *arrangement, limit int, queues []queue) (*arrangement, Relaxation) {
 	var best *arrangement
 	var level Relaxation
 	for _, caps := range f.Caps.relaxations() {
-		a := newArrangement(f, caps.Caps, mix, watch)
+		a := *from
+		a.near, a.mix, a.taken, a.list = newWindow(caps.Caps), newMixer(f, from.mix.counts), maps.Clone(from.taken), slices.Clone(from.list)
+		for i := range a.list {
+			a.near.advance(a.list[:i+1])
+		}
 		a.fill(limit, queues)
 		if best == nil || len(a.list) > len(best.list) {
-			best, level = a, caps.level
+			best, level = &a, caps.level
 		}
 		if len(best.list) == limit {
 			break
@@ -34,6 +45,8 @@ type arrangement struct {
 	mix   mixer
 	taken map[schemas.PinID]bool
 	list  []schemas.ServedItem
+
+	shared int // number of first items that the sources with shares filled
 
 	watch    schemas.PinID
 	violated string // cap that watch would have violated when it was skipped

@@ -17,8 +17,10 @@ type Feed struct {
 	// Shares are the target shares of impressions by source, relative to each other, 0 or more. A source with share 0 is
 	// never shown. A share for "explore" enables exploration; see Explore.
 	Shares       map[schemas.Source]float64 `yaml:"shares" help:"target shares of impressions by source, relative to each other, 0 or more; a share for explore enables exploration"`
-	DefaultShare float64                    `yaml:"default_share" help:"share of each source that is not in shares, 0 or more"`
-	ShareWindow  int                        `yaml:"share_window" range:"10..10000" help:"number of impressions over which shares are balanced"`
+	DefaultShare float64                    `yaml:"default_share" help:"share of each source that is not in shares, 0 or more; popular has none"`
+	// Fill are sources without a share. They fill the places that the shares leave over.
+	Fill        []schemas.Source `yaml:"fill" help:"sources that fill the places that the sources with shares leave over; they have no share"`
+	ShareWindow int              `yaml:"share_window" range:"10..10000" help:"number of impressions over which shares are balanced"`
 
 	AffinityWeight   float64 `yaml:"affinity_weight" range:"0..100" help:"weight of affinities in the score; 0: none"`
 	PopularityWeight float64 `yaml:"popularity_weight" range:"0..100" help:"weight of the save rate in the score; 0: none"`
@@ -77,7 +79,8 @@ func Default() Feeds {
 		return map[schemas.Source]float64{schemas.Following: 0.6, schemas.FromInterest: 0.3, schemas.Related: 0.1}
 	}
 	home := Feed{
-		Shares: shares(), DefaultShare: 0.1, ShareWindow: 100, AffinityWeight: 1, PopularityWeight: 0.5, LanguageWeight: 0.5, ModelWeight: 1,
+		Shares: shares(), DefaultShare: 0.1, Fill: []schemas.Source{schemas.FromPopular}, ShareWindow: 100,
+		AffinityWeight: 1, PopularityWeight: 0.5, LanguageWeight: 0.5, ModelWeight: 1,
 		Caps:    Caps{Window: 10, Author: 2, Board: 3, Interest: 5},
 		Defer:   Defer{Margin: 10, Budget: 200, SessionTimeout: 30 * time.Minute, Expiry: 7 * 24 * time.Hour},
 		Explore: Explore{PinImpressions: 100, AuthorImpressions: 1000},
@@ -89,9 +92,9 @@ func Default() Feeds {
 // Home is the name of the default feed.
 const Home = "home"
 
-// Share returns the target share of a source. Exploration has none unless Shares names it.
+// Share returns the target share of a source. Exploration and popular pins have none unless Shares names them.
 func (f Feed) Share(s schemas.Source) float64 {
-	if share, ok := f.Shares[s]; ok || s == schemas.Explore {
+	if share, ok := f.Shares[s]; ok || s == schemas.Explore || s == schemas.FromPopular || f.Fills(s) {
 		return share
 	}
 	return f.DefaultShare
@@ -99,6 +102,9 @@ func (f Feed) Share(s schemas.Source) float64 {
 
 // Outputs returns the names of the model's outputs that the feed uses; none: the first output.
 func (f Feed) Outputs() []string { return slices.Sorted(maps.Keys(f.Utility)) }
+
+// Fills reports whether a source fills the places that the shares leave over.
+func (f Feed) Fills(s schemas.Source) bool { return slices.Contains(f.Fill, s) }
 
 // problems returns an error for every value that is out of bounds, with its name.
 func (f Feed) problems() []error {
@@ -113,6 +119,11 @@ func (f Feed) problems() []error {
 		}
 	}
 	errs = append(errs, f.shareProblems()...)
+	for i, source := range f.Fill {
+		if f.Shares[source] > 0 || source == schemas.Explore || source == "" || slices.Contains(f.Fill[:i], source) {
+			errs = append(errs, fmt.Errorf("fill[%d]: %q: want the name of a source that has no share, once", i, source))
+		}
+	}
 	errs = append(errs, f.Defer.problems()...)
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }

@@ -193,8 +193,8 @@ func eligible(q queue, deferrals map[schemas.PinID]deferral, over map[schemas.Pi
 	return items
 }
 
-// remember returns the memory after a visit. If the chunk is shorter than the limit, it defers weak items beyond the budget:
-// as many as are missing.
+// remember returns the memory after a visit. If the sources with shares leave places over, it defers weak items beyond the
+// budget: as many as there are places.
 func (s *selection) remember(v *Visit, a *arrangement) schemas.Memory {
 	m := s.memory
 	m.Mix = a.mix.after()
@@ -207,7 +207,7 @@ func (s *selection) remember(v *Visit, a *arrangement) schemas.Memory {
 		}
 	}
 	m.Deferred = slices.DeleteFunc(m.Deferred, func(d schemas.Deferred) bool { return a.taken[d.Pin] })
-	room := min(v.Limit-len(a.list), MaxDeferred-len(m.Deferred), len(s.overBudget))
+	room := min(v.Limit-a.shared, MaxDeferred-len(m.Deferred), len(s.overBudget))
 	for _, w := range s.overBudget[:max(room, 0)] {
 		m.Deferred = append(m.Deferred, schemas.Deferred{Pin: w.pin, Since: v.Time})
 	}

@@ -29,10 +29,15 @@ type option struct {
 // A place whose caps admit no candidate has the caps of the next relaxation level. The probabilities of a place therefore depend
 // only on the places before. The draws of explored items are their scores, so the probabilities are those for these draws.
 func (f Feed) randomize(v *Visit, queues []queue, watch schemas.PinID) (*arrangement, Relaxation) {
+	a := newArrangement(f, f.Caps.relaxations()[0].Caps, v.Memory.Mix, watch)
+	return a, f.drawPlaces(a, v, queues)
+}
+
+// drawPlaces appends drawn items to an arrangement, and returns the highest relaxation level of their places.
+func (f Feed) drawPlaces(a *arrangement, v *Visit, queues []queue) Relaxation {
 	const stream = 0x72616e64 // differs from the streams of the draws of exploration
-	rng := rand.New(rand.NewPCG(v.seed(), stream))
-	levels := f.Caps.relaxations()
-	a, reached := newArrangement(f, levels[0].Caps, v.Memory.Mix, watch), 0
+	rng := rand.New(rand.NewPCG(v.seed(), stream+uint64(len(a.list))))
+	levels, reached := f.Caps.relaxations(), 0
 	for len(a.list) < v.Limit {
 		options, level := a.relaxedOptions(levels, queues, f.Randomize.Candidates)
 		if len(options) == 0 {
@@ -44,7 +49,7 @@ func (f Feed) randomize(v *Visit, queues []queue, watch schemas.PinID) (*arrange
 		a.options, a.drawn = append(a.options, options), append(a.drawn, drawn)
 		a.put(options[drawn].source, options[drawn].item)
 	}
-	return a, levels[reached].level
+	return levels[reached].level
 }
 
 // pinsOfOptions returns the pins of all options.

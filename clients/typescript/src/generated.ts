@@ -837,7 +837,7 @@ export interface components {
         FeedPage: {
             items: components["schemas"]["FeedItem"][];
             next: string | null;
-            /** @description The unavailable parts: generator (no new items), served (new items could not be recorded in time, so none are shown), reactivating (the user was inactive, and the backfill is incomplete), items, pulled, affinities, model, source:NAME (not used to select new items), store, stale (items down to a gap). Empty if nothing was. */
+            /** @description The unavailable parts: generator (no new items), served (new items could not be recorded in time, so none are shown), reactivating (the user was inactive, and the backfill is incomplete), items, pulled, popular, affinities, model, source:NAME (not used to select new items), store, stale (items down to a gap). Empty if nothing was. */
             degraded: string[];
         };
         PinItem: {
@@ -889,7 +889,7 @@ export interface components {
         PinPage: {
             items: components["schemas"]["PinItem"][];
             next: string | null;
-            /** @description The unavailable parts: generator (no new items), served (new items could not be recorded in time, so none are shown), reactivating (the user was inactive, and the backfill is incomplete), items, pulled, affinities, model, source:NAME (not used to select new items), store, stale (items down to a gap). Empty if nothing was. */
+            /** @description The unavailable parts: generator (no new items), served (new items could not be recorded in time, so none are shown), reactivating (the user was inactive, and the backfill is incomplete), items, pulled, popular, affinities, model, source:NAME (not used to select new items), store, stale (items down to a gap). Empty if nothing was. */
             degraded: string[];
         };
         Count: {
@@ -1253,7 +1253,7 @@ export interface components {
             }[];
             /** @description Unique over all streams, 1-128 bytes; a repeat has the same id */
             id: string;
-            /** @description Name of the source; not following, interest or explore; 1-64 bytes */
+            /** @description Name of the source; not following, interest, popular or explore; 1-64 bytes */
             source: string;
             /** @constant */
             stream: "candidates";

@@ -17,9 +17,11 @@ import (
 //   - arrange looks up only the pins that the rules choose or draw from, and the best pins, which the rules compare the others
 //     with.
 //   - If any of these was seen, arrange filters all pools exactly and applies the rules again.
+//
+// Most chunks are full without popular pins, so arrange adds them only to a short one.
 func (g *Generator) arrange(ctx context.Context, c *composition) error {
 	visit := rules.Visit{User: c.User, Time: c.Time, Limit: c.Limit, Memory: c.memory}
-	_, result := g.applyRules(c, visit)
+	final, result := g.applyRules(c, visit)
 	seen, err := g.seen(ctx, c.User, append(chosenBy(&result), c.bestOfPools()...))
 	if err != nil {
 		return err
@@ -29,6 +31,12 @@ func (g *Generator) arrange(ctx context.Context, c *composition) error {
 			return err
 		}
 		visit.Memory.Deferred = slices.DeleteFunc(slices.Clone(c.memory.Deferred), func(d schemas.Deferred) bool { return seen[d.Pin] })
+		final, result = g.applyRules(c, visit)
+	}
+	if c.rules.Fills(schemas.FromPopular) && len(result.Items) < final.Limit {
+		if err := g.addPopular(ctx, c); err != nil {
+			return err
+		}
 		_, result = g.applyRules(c, visit)
 	}
 	c.result = &result

@@ -141,13 +141,17 @@ func (x *externalCalls) close() {
 	}
 }
 
-// gatherOffers requests candidates from all external sources that have a share in the feed, in parallel.
+// gatherOffers requests candidates from all external sources that the feed uses, in parallel. It also adds the popular pins if
+// they have a share.
 func (g *Generator) gatherOffers(ctx context.Context, c *composition) {
 	c.offers = map[schemas.Source][]layout.Candidate{}
+	if c.rules.Share(schemas.FromPopular) > 0 {
+		g.offerPopular(c)
+	}
 	var mu sync.Mutex
 	var requests sync.WaitGroup
 	for _, s := range g.external.sources {
-		if c.rules.Share(s.name) == 0 {
+		if c.rules.Share(s.name) == 0 && !c.rules.Fills(s.name) {
 			continue
 		}
 		requests.Go(func() {

@@ -8,6 +8,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -26,6 +27,10 @@ func (g *Generator) FeedState(ctx context.Context, user schemas.UserID, name str
 	s := &schemas.FeedState{Feed: name, Arm: c.arm}
 	if g.deps.Deleted.Has(user) {
 		return s, nil
+	}
+	if c.rules.Share(schemas.FromPopular) > 0 || c.rules.Fills(schemas.FromPopular) {
+		c.offers = map[schemas.Source][]layout.Candidate{}
+		g.offerPopular(c)
 	}
 	waiting := map[schemas.Source]int{}
 	err = g.read(ctx, user, func(v *view, _ rows.Snapshot) error { return g.gatherState(c, v, waiting) })
@@ -59,7 +64,7 @@ func (g *Generator) gatherState(c *composition, v *view, waiting map[schemas.Sou
 		return err
 	}
 	for _, p := range c.pools {
-		all, err := v.best(p.Source, g.pools.MaxCandidates)
+		all, err := v.bestWith(c.offers[p.Source], p.Source, g.pools.MaxCandidates)
 		if err != nil {
 			return err
 		}
@@ -106,6 +111,9 @@ func (g *Generator) sharesOf(name, arm string, feed rules.Feed) []schemas.FeedSh
 	var list []schemas.FeedShare
 	for _, source := range slices.Sorted(maps.Keys(feed.Shares)) {
 		list = append(list, share(source, feed.Shares[source]))
+	}
+	for _, source := range feed.Fill {
+		list = append(list, share(source, 0))
 	}
 	return append(list, share(otherSources, feed.DefaultShare))
 }

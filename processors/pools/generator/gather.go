@@ -17,6 +17,7 @@ const (
 	degradedReactivating = "reactivating" // some followees have not delivered the backfill for a reactivated user
 	degradedAffinities   = "affinities"   // the affinities of the user cannot be read
 	degradedPulled       = "pulled"       // the pins of pulled followees are not loaded yet
+	degradedPopular      = "popular"      // the popular pins are not loaded yet
 	degradedItems        = "items"        // the counts of impressions and saves are not loaded yet
 	degradedModel        = "model"        // the external model did not answer
 	degradedSource       = "source:"      // prefix of the name of an external source that did not answer
@@ -92,10 +93,7 @@ func (g *Generator) filter(c *composition, v *view) error {
 	}
 	c.pools = c.pools[:0:0]
 	for _, source := range list {
-		best, err := v.best(source, g.cfg.CandidatesPerSource)
-		if err == nil && len(c.offers[source]) > 0 {
-			best, err = v.mergeOffered(source, best, c.offers[source], g.cfg.CandidatesPerSource)
-		}
+		best, err := v.bestWith(c.offers[source], source, g.cfg.CandidatesPerSource)
 		if err != nil {
 			return err
 		}
@@ -148,8 +146,17 @@ func (v *view) best(source schemas.Source, n int) (best []layout.Candidate, err 
 	return best, errors.Join(err, it.Err)
 }
 
+// bestWith returns the n best candidates of a source, including those offered.
+func (v *view) bestWith(offered []layout.Candidate, source schemas.Source, n int) ([]layout.Candidate, error) {
+	best, err := v.best(source, n)
+	if err != nil || len(offered) == 0 {
+		return best, err
+	}
+	return v.mergeOffered(source, best, offered, n)
+}
+
 // mergeOffered merges the best candidates of a source with the offered ones that the user may be shown, and returns the
-// n best.
+// n best. Both lists are best first.
 func (v *view) mergeOffered(source schemas.Source, best, offered []layout.Candidate, n int) ([]layout.Candidate, error) {
 	i := 0
 	shown, err := v.Best(source, nil, func() *layout.Candidate {
@@ -158,7 +165,7 @@ func (v *view) mergeOffered(source schemas.Source, best, offered []layout.Candid
 		}
 		i++
 		return &offered[i-1]
-	}, len(offered))
+	}, n)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,8 @@
 //  3. readWhenReady waits until this process may read the user's rows (session.go). On one snapshot of them, gather reads the
 //     signals for the rules. Then filterRecent reads the best candidates of each source that the user may be shown (gather.go).
 //  4. score requests the scores of the external model (external.go).
-//  5. arrange applies the rules of the feed and checks the chosen pins (arrange.go, package rules).
+//  5. arrange applies the rules of the feed and checks the chosen pins (arrange.go, package rules). If the chunk is short, it
+//     adds the popular pins and applies the rules again.
 //  6. reserve keeps the pins from other chunks until the outcome of the visit is known (reserve.go).
 //
 // A peek takes the same steps except the last, so it returns the chunk of the next visit.
@@ -57,6 +58,7 @@ type Deps struct {
 	Deleted    layout.DeletedUsers
 	Pulled     *Pulled               // nil: no followee is pulled
 	Hot        *Hot                  // nil: no counts
+	Popular    *Popular              // nil: no pin is popular
 	Features   Features              // nil: the model receives none
 	Dial       external.Dial         // connects to external sources and the model; nil: any address
 	Extensions Extensions            // sources, scores and rules of the embedding program
@@ -164,7 +166,7 @@ type composition struct {
 	arm   string // experiment arm; "": none
 
 	// gather
-	offers   map[schemas.Source][]layout.Candidate // of external sources, best first, each pin once
+	offers   map[schemas.Source][]layout.Candidate // of external sources, and popular pins; best first, each pin once
 	memory   schemas.Memory
 	head     int64 // highest position of the materialized feed
 	graph    visibility.Graph

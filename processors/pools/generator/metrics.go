@@ -67,7 +67,7 @@ const otherSources = "others"
 // sourceLabel returns the name of a source that the feed names. All others share one label, because any producer can offer a
 // new source.
 func sourceLabel(f rules.Feed, s schemas.Source) string {
-	if _, named := f.Shares[s]; named {
+	if _, named := f.Shares[s]; named || f.Fills(s) {
 		return string(s)
 	}
 	return otherSources

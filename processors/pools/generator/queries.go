@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -31,7 +32,11 @@ func (g *Generator) readComplete(ctx context.Context, user schemas.UserID, f fun
 func (g *Generator) Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
 	p := &schemas.Pool{Source: source, Items: []schemas.PoolItem{}}
 	err := g.readComplete(ctx, user, func(v *view) error {
-		all, err := v.best(source, g.pools.MaxCandidates)
+		var offered []layout.Candidate
+		if source == schemas.FromPopular {
+			offered = g.deps.Popular.candidates()
+		}
+		all, err := v.bestWith(offered, source, g.pools.MaxCandidates)
 		if err != nil {
 			return err
 		}

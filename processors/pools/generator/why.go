@@ -30,6 +30,9 @@ func (g *Generator) Why(ctx context.Context, req schemas.WhyRequest) (*schemas.W
 		return &schemas.Why{Fate: schemas.FateOut, Reason: schemas.ReasonUserDeleted, Arm: c.arm}, nil
 	}
 	g.gatherOffers(ctx, c)
+	if c.rules.Fills(schemas.FromPopular) { // the pin may be one, even if the chunk is full without them
+		g.offerPopular(c)
+	}
 	w := &inquiry{WhyRequest: req, result: schemas.Why{Arm: c.arm}}
 	err = g.read(ctx, req.User, func(v *view, _ rows.Snapshot) error {
 		if err := g.gather(c, v); err != nil {

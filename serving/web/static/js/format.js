@@ -35,7 +35,7 @@ export function hash(text) {
   return (n ^ (n >>> 16)) >>> 0;
 }
 
-const named = ['following', 'interest', 'related', 'explore'];
+const named = ['following', 'interest', 'related', 'popular', 'explore'];
 
 // sourceClass returns the CSS class with the color of a source. External sources share one.
 export const sourceClass = (source) => `source-${named.includes(source) ? source : 'other'}`;

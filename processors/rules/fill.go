@@ -1,0 +1,75 @@
+package rules
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// fillPlaces gives the places that the sources with shares left over to the sources of Fill, and to draws from their new pins
+// if exploration has filled no place yet. The candidates of each source remain in order. Fill does not affect the places that
+// the shares filled, nor which weak candidates are deferred.
+func (f Feed) fillPlaces(d *decision, v *Visit, pools []Pool, k Signals) {
+	if !slices.ContainsFunc(pools, func(p Pool) bool { return f.Fills(p.Source) }) {
+		return
+	}
+	filling := f.filling()
+	queues := filling.rescore(pools, k)
+	d.all = slices.Concat(d.all, queues)
+	if len(d.list) == v.Limit {
+		return
+	}
+	queues = d.withoutWithheld(queues)
+	if filling.explores(k) && !slices.ContainsFunc(d.list, func(it schemas.ServedItem) bool { return it.Source == schemas.Explore }) {
+		drawn := f.explore(v.seed(), queues, k.Counts)
+		queues, d.explored = append(queues, drawn), drawn.items
+	}
+	var relaxed Relaxation
+	if f.randomizes() {
+		relaxed = filling.drawPlaces(d.arrangement, v, queues)
+	} else {
+		d.arrangement, relaxed = filling.extend(d.arrangement, v.Limit, queues)
+	}
+	if relaxed != NotRelaxed {
+		d.relaxed = relaxed
+	}
+}
+
+// filling returns the feed that mixes the sources of Fill. Each has the sum of all shares, so exploration has the same share
+// among them as among the other sources.
+func (f Feed) filling() Feed {
+	sum := 0.0
+	for source, share := range f.Shares {
+		if source != schemas.Explore {
+			sum += share
+		}
+	}
+	shares := map[schemas.Source]float64{schemas.Explore: f.Shares[schemas.Explore]}
+	for _, source := range f.Fill {
+		shares[source] = cmp.Or(max(sum, f.DefaultShare), 1) // all shares are 0: only Fill shows pins
+	}
+	f.Shares, f.DefaultShare = shares, 0
+	return f
+}
+
+// withoutWithheld removes the pins that a rule defers or that were deferred for too long: another source must not show them.
+func (s *selection) withoutWithheld(queues []queue) []queue {
+	if s.feed.Defer.Margin == 0 {
+		return queues
+	}
+	withheld := make(map[schemas.PinID]bool, len(s.overBudget)+len(s.expired)+len(s.memory.Deferred))
+	for _, w := range s.overBudget {
+		withheld[w.pin] = true
+	}
+	for _, pin := range s.expired {
+		withheld[pin] = true
+	}
+	for _, d := range s.memory.Deferred {
+		withheld[d.Pin] = withheld[d.Pin] || d.Since >= s.memory.Began
+	}
+	for i := range queues {
+		queues[i].items = slices.DeleteFunc(slices.Clone(queues[i].items), func(it item) bool { return withheld[it.Pin] })
+	}
+	return queues
+}
