@@ -35,6 +35,9 @@ func (c *Config) checkRole(role Role, groups []string) error {
 	if role == Process && answersPeers(groups) && c.Generator.Model.UsesFeatures() && !c.usesPinot() {
 		problems = append(problems, errors.New("generator.model.features: the role process reads features only from Pinot: set pinot.brokers"))
 	}
+	if role == Process && answersPeers(groups) && c.Generator.LooksUpEmbeddings() && !c.usesPinot() {
+		problems = append(problems, errors.New("generator.feeds: spacing: the role process reads embeddings only from Pinot: set pinot.brokers"))
+	}
 	switch role {
 	case Dev:
 		problems = append(problems, settings.Under("embedded", c.broker().Validate()))
@@ -76,7 +79,7 @@ func (c *Config) checkFiles(role Role) error {
 	primary, standby := c.FeedStore.Cassandra.Primary, c.FeedStore.Cassandra.Standby
 	add(role != Dev, "kafka", func() error { _, err := c.kafka(); return err })
 	add(role != Dev, "registry_client", checkClient(c.RegistryClient))
-	add(serves || role == Process && c.Generator.Model.UsesFeatures(), "features_file", c.checkFeatures)
+	add(serves || role == Process && c.generatorReadsFeatures(), "features_file", c.checkFeatures)
 	add(serves, "feed.cursor_key_file", c.checkCursorKey)
 	add(serves && c.usesPinot(), "pinot.client", checkClient(c.Pinot.Client))
 	add(stores && len(primary.Hosts) > 0, "feed_store.cassandra.primary", checkCluster(primary))

@@ -254,6 +254,11 @@ func (c *Config) broker() embedded.Config {
 	}
 }
 
+// generatorReadsFeatures reports whether the generator reads features or embeddings.
+func (c *Config) generatorReadsFeatures() bool {
+	return c.Generator.Model.UsesFeatures() || c.Generator.LooksUpEmbeddings()
+}
+
 // usesPinot reports whether features are read from Pinot instead of the embedded store.
 func (c *Config) usesPinot() bool { return len(c.Pinot.Brokers) > 0 }
 

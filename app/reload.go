@@ -75,7 +75,11 @@ func (p *App) reloadConfig([]byte) (needsRestart []string, err error) {
 	if p.local != nil {
 		p.local.SetFeeds(cfg.Generator.Feeds)
 	}
-	return config.Changed(&cfg, &next), nil
+	needsRestart = config.Changed(&cfg, &next)
+	if p.local != nil && p.features == nil && cfg.Generator.LooksUpEmbeddings() {
+		needsRestart = append(needsRestart, "generator.feeds")
+	}
+	return needsRestart, nil
 }
 
 // currentVerbs returns the verbs of the last reload.

@@ -49,7 +49,7 @@ func everything() []opener {
 // processing returns the parts of the role process with the named groups, on external brokers.
 func processing(groups []string) []opener {
 	return []opener{
-		(*App).openDir, openKafka(topics.RoleProcess), (*App).openStreams, openGroups(groups), (*App).openModelFeatures, (*App).openServer,
+		(*App).openDir, openKafka(topics.RoleProcess), (*App).openStreams, openGroups(groups), (*App).openGeneratorFeatures, (*App).openServer,
 	}
 }
 

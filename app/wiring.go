@@ -242,7 +242,7 @@ func (p *App) openGenerator(view generator.Rows) error {
 	}
 	p.local, err = generator.New(p.cfg.Pools, p.generatorConfig(), generator.Deps{
 		Rows: view, End: generator.DataEnd{Log: p.ends}, Streams: p.streams, Deleted: p.deleted, Pulled: pulled, Hot: p.hot, Popular: p.popular,
-		Features: p.matrix, Dial: guard.DialContext, Extensions: p.extensions, Metrics: p.metrics,
+		Features: p.matrix, Embeddings: p.embeddings, Dial: guard.DialContext, Extensions: p.extensions, Metrics: p.metrics,
 	})
 	if err != nil {
 		return err

@@ -3,7 +3,9 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -23,10 +25,10 @@ func (p *App) openFeatures(context.Context) error {
 	return p.openFeatureService(recorder.Record)
 }
 
-// openModelFeatures opens the features that only the model of the local generator requests, if there are any. They come
+// openGeneratorFeatures opens the features and embeddings that only the local generator requests, if there are any. They come
 // from Pinot, see Config.Check.
-func (p *App) openModelFeatures(context.Context) error {
-	if p.local == nil || !p.cfg.Generator.Model.UsesFeatures() {
+func (p *App) openGeneratorFeatures(context.Context) error {
+	if p.local == nil || !p.cfg.generatorReadsFeatures() {
 		return nil
 	}
 	return p.openFeatureService(nil)
@@ -35,9 +37,30 @@ func (p *App) openModelFeatures(context.Context) error {
 // matrix returns the values of features for the model of the generator, which is opened before them.
 func (p *App) matrix(ctx context.Context, user schemas.UserID, pins []schemas.PinID, names []string) ([][]float64, error) {
 	if p.features == nil {
-		return nil, errors.New("this process has no features")
+		return nil, errNoFeatures
 	}
 	return p.features.Matrix(ctx, user, pins, names)
+}
+
+var errNoFeatures = errors.New("this process has no features")
+
+// embeddings returns the embeddings of pins for the local generator, which is opened before the features.
+func (p *App) embeddings(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID][]float32, error) {
+	if p.features == nil {
+		return nil, errNoFeatures
+	}
+	answer, err := p.features.Attributes(ctx, feature.AttributesRequest{Pins: pins, Embeddings: true})
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[schemas.PinID][]float32, len(answer.Pins))
+	for pin, a := range answer.Pins {
+		found[pin] = a.Embedding
+	}
+	if len(answer.Degraded) > 0 {
+		err = fmt.Errorf("embeddings are degraded: %s", strings.Join(answer.Degraded, ", "))
+	}
+	return found, err
 }
 
 func (p *App) openFeatureService(record func(feature.Request, feature.Answer, time.Time)) error {

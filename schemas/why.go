@@ -23,7 +23,7 @@ type Why struct {
 
 	Fate   Fate      `json:"fate"`
 	Reason Reason    `json:"reason,omitempty"`
-	By     List[ID]  `json:"by"`              // causes of the reason: authors, boards, interests
+	By     List[ID]  `json:"by"`              // causes of the reason: authors, boards, interests; for ReasonSimilar, a pin
 	Place  int       `json:"place,omitempty"` // position in the chunk of a visit now, from 1; for FateNext
 	Since  Timestamp `json:"since,omitempty"` // when it was deferred; 0: it is not
 
@@ -75,6 +75,7 @@ const (
 	ReasonCapAuthor       Reason = "cap_author"       // waiting: cap of its author
 	ReasonCapBoard        Reason = "cap_board"        // waiting: cap of its board
 	ReasonCapInterest     Reason = "cap_interest"     // waiting: cap of an interest
+	ReasonSimilar         Reason = "similar"          // waiting: similar to an item of the chunk, see By
 	ReasonNoShare         Reason = "no_share"         // waiting: its sources have no share in this feed
 	ReasonOwnRule         Reason = "own_rule"         // waiting: a rule of the embedding program excludes it now
 	ReasonWeak            Reason = "weak"             // deferred: below the score threshold, and the session's budget is spent

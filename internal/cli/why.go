@@ -43,6 +43,7 @@ func because(r schemas.Reason) string {
 		schemas.ReasonCapAuthor:       "too many items above it have the same author",
 		schemas.ReasonCapBoard:        "too many items above it have the same board",
 		schemas.ReasonCapInterest:     "too many items above it have the same interest",
+		schemas.ReasonSimilar:         "it is similar to an item above it",
 		schemas.ReasonNoShare:         "its sources have no share in this feed",
 		schemas.ReasonWeak:            "its score is too far below the best, and the session's budget is used up",
 		schemas.ReasonDeferredEarlier: "an earlier visit deferred it, because its score was too far below the best",

@@ -14,8 +14,10 @@ import (
 //
 // If the caps leave the chunk short, arrange tries again with the caps of the next relaxation level. It returns the first of
 // the longest arrangements. It does not modify mix. The arrangement records which cap skipped the pin watch.
-func (f Feed) arrange(limit int, queues []queue, mix map[string]float64, watch schemas.PinID) (*arrangement, Relaxation) {
-	return f.extend(newArrangement(f, Caps{}, mix, watch), limit, queues)
+//
+// vectors are those of Signals.
+func (f Feed) arrange(limit int, queues []queue, mix map[string]float64, watch schemas.PinID, vectors map[schemas.PinID]Vector) (*arrangement, Relaxation) {
+	return f.extend(newArrangement(f, Caps{}, mix, watch, vectors), limit, queues)
 }
 
 // extend is like arrange, but appends to the items of an arrangement, which it does not modify.
@@ -48,6 +50,9 @@ type arrangement struct {
 
 	shared int // number of first items that the sources with shares filled
 
+	vectors map[schemas.PinID]Vector
+	spacing *spacing
+
 	watch    schemas.PinID
 	violated string // cap that watch would have violated when it was skipped
 
@@ -56,13 +61,14 @@ type arrangement struct {
 	drawn   []int // index in options
 }
 
-func newArrangement(f Feed, caps Caps, mix map[string]float64, watch schemas.PinID) *arrangement {
-	return &arrangement{near: newWindow(caps), mix: newMixer(f, mix), taken: map[schemas.PinID]bool{}, watch: watch}
+func newArrangement(f Feed, caps Caps, mix map[string]float64, watch schemas.PinID, vectors map[schemas.PinID]Vector) *arrangement {
+	return &arrangement{near: newWindow(caps), mix: newMixer(f, mix), taken: map[schemas.PinID]bool{}, watch: watch, vectors: vectors}
 }
 
 func (a *arrangement) fill(limit int, queues []queue) {
 	rest := make([]queue, len(queues))
 	copy(rest, queues)
+	a.spacing = newSpacing(a.mix.feed.Spacing, a.vectors, a.list, rest)
 	for len(a.list) < limit {
 		q, at := a.next(rest)
 		if q == nil {
@@ -79,6 +85,7 @@ func (a *arrangement) fill(limit int, queues []queue) {
 func (a *arrangement) put(source schemas.Source, it *item) {
 	a.taken[it.Pin] = true
 	a.mix.count(source)
+	a.spacing.add(it.Pin)
 	a.list = append(a.list, schemas.ServedItem{
 		Pin: it.Pin, Source: source, Facets: it.Facets, RankScore: it.rankScore, Created: it.Created, Pool: it.pool,
 	})
@@ -94,6 +101,7 @@ func (a *arrangement) next(queues []queue) (*queue, int) {
 		if best != nil && !a.mix.before(q.source, best.source) {
 			continue
 		}
+		a.spacing.apply(q)
 		if at := a.first(q.items); at >= 0 {
 			best, bestAt = q, at
 		}

@@ -30,6 +30,7 @@ type Feed struct {
 	Utility map[string]float64 `yaml:"utility" help:"weights of the outputs of the external model, by name; empty: its first output"`
 
 	Caps           Caps      `yaml:"caps"`
+	Spacing        Spacing   `yaml:"spacing"`
 	Defer          Defer     `yaml:"defer"`
 	Explore        Explore   `yaml:"explore"`
 	Randomize      Randomize `yaml:"randomize"`
@@ -110,7 +111,7 @@ func (f Feed) Fills(s schemas.Source) bool { return slices.Contains(f.Fill, s) }
 func (f Feed) problems() []error {
 	errs := settings.Split(errors.Join(
 		settings.Validate(f), settings.Under("caps", settings.Validate(f.Caps)), settings.Under("explore", settings.Validate(f.Explore)),
-		settings.Under("randomize", f.Randomize.validate()),
+		settings.Under("randomize", f.Randomize.validate()), settings.Under("spacing", settings.Validate(f.Spacing)),
 		settings.Within("experiment_arms: length", len(f.ExperimentArms), 0, 20), settings.Within("utility: length", len(f.Utility), 0, 8),
 	))
 	for _, output := range f.Outputs() {

@@ -14,6 +14,7 @@ const (
 	Shown           Fate = "shown"    // it is in the chunk
 	Waits           Fate = "waits"    // the chunk is full without it
 	Capped          Fate = "capped"   // a cap skipped it
+	Similar         Fate = "similar"  // without the reduction by Spacing, it would rank above an item of its source
 	Weak            Fate = "weak"     // it is weak, and the budget of the session is spent
 	Deferred        Fate = "deferred" // it is deferred to a later session
 	DeferralExpired Fate = "expired"  // it was deferred for too long
@@ -27,6 +28,7 @@ type Explanation struct {
 	Source    schemas.Source    // source that fills the position, if shown
 	RankScore schemas.RankScore // score in the response, if shown
 	Cap       string            // cap that skipped it: "author", "board" or "interest"
+	SimilarTo schemas.PinID     // most similar item above it, or in the chunk if not shown; "": none, or Spacing is disabled
 	Since     schemas.Micros    // time of the visit that deferred it; 0: not deferred
 	Scores    []SourceScore     // by source, in the order of the pools
 }
@@ -44,6 +46,11 @@ func (f Feed) Explain(v Visit, pools []Pool, k Signals, pin schemas.PinID) Expla
 	d := f.decide(v, pools, k, pin)
 	e := Explanation{Cap: d.violated, Since: since(&v.Memory, pin), Scores: scoresOf(d.all, f.terms(k), pin)}
 	at := slices.IndexFunc(d.list, func(it schemas.ServedItem) bool { return it.Pin == pin })
+	above := d.list
+	if at >= 0 {
+		above = d.list[:at]
+	}
+	outranked := f.space(&e, above, k.Vectors, pin)
 	switch deferredAt := since(&d.memory, pin); {
 	case at >= 0:
 		e.Fate, e.Place, e.Cap = Shown, at+1, ""
@@ -58,10 +65,31 @@ func (f Feed) Explain(v Visit, pools []Pool, k Signals, pin schemas.PinID) Expla
 		e.Fate = Deferred
 	case d.violated != "":
 		e.Fate = Capped
+	case outranked:
+		e.Fate = Similar
 	default:
 		e.Fate = Waits
 	}
 	return e
+}
+
+// space adds the reduction by Spacing to the scores of a pin below some items. It reports whether the pin would rank above one of
+// these without the reduction.
+func (f Feed) space(e *Explanation, items []schemas.ServedItem, vectors map[schemas.PinID]Vector, pin schemas.PinID) (decisive bool) {
+	if f.Spacing.Strength == 0 {
+		return false
+	}
+	most, to := mostSimilar(vectors, pin, items)
+	e.SimilarTo = to
+	for i := range e.Scores {
+		s := &e.Scores[i]
+		full := s.RankScore
+		s.RankScore, s.Parts["spacing"] = reduced(s.Source, full, f.Spacing.Strength*most), -f.Spacing.Strength*most
+		decisive = decisive || slices.ContainsFunc(items, func(it schemas.ServedItem) bool {
+			return it.Source == s.Source && it.RankScore < full && it.RankScore >= s.RankScore
+		})
+	}
+	return decisive
 }
 
 // since returns when a pin was deferred, or 0 if it is not.

@@ -39,6 +39,9 @@ func (d *decision) partsOf(it *schemas.ServedItem, terms []term) map[string]floa
 		if i := slices.IndexFunc(q.items, func(of item) bool { return of.Pin == it.Pin }); i >= 0 {
 			all := parts(q.items[i].Candidate, terms)
 			all["write_time"] = float64(q.items[i].PoolScore)
+			if d.feed.Spacing.Strength > 0 {
+				all["spacing"] = float64(it.RankScore - q.items[i].rankScore)
+			}
 			return all
 		}
 	}
@@ -84,6 +87,7 @@ type rival struct {
 	*item
 	count  Count
 	author *authorDraw
+	by     float64 // reduction of its score by Spacing
 }
 
 // estimatePropensity returns the propensity of the first explored item, which is at a place.
@@ -98,8 +102,9 @@ func (d *decision) estimatePropensity(seed uint64, counts Counts, place int) flo
 		}
 		highest, pin := schemas.RankScore(-1), schemas.PinID("")
 		for i := range rivals {
-			if drawn := drawer.draw(rivals[i].item, rivals[i].count, rivals[i].author); drawn > highest {
-				highest, pin = drawn, rivals[i].Pin
+			r := &rivals[i]
+			if drawn := reduced(schemas.Explore, drawer.draw(r.item, r.count, r.author), r.by); drawn > highest {
+				highest, pin = drawn, r.Pin
 			}
 		}
 		if pin == d.list[place].Pin {
@@ -124,7 +129,8 @@ func (d *decision) rivals(drawer drawer, place int) (list []rival) {
 	}
 	for i := range d.explored {
 		if it := &d.explored[i]; !taken[it.Pin] && near.admits(&it.Facets) == "" {
-			list = append(list, rival{it, drawer.counts.Pin(it.Pin), drawer.author(it.Author)})
+			most, _ := mostSimilar(d.vectors, it.Pin, d.list[:place])
+			list = append(list, rival{it, drawer.counts.Pin(it.Pin), drawer.author(it.Author), d.feed.Spacing.Strength * most})
 		}
 	}
 	return list

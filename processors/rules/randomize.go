@@ -3,6 +3,7 @@ package rules
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -28,8 +29,8 @@ type option struct {
 //
 // A place whose caps admit no candidate has the caps of the next relaxation level. The probabilities of a place therefore depend
 // only on the places before. The draws of explored items are their scores, so the probabilities are those for these draws.
-func (f Feed) randomize(v *Visit, queues []queue, watch schemas.PinID) (*arrangement, Relaxation) {
-	a := newArrangement(f, f.Caps.relaxations()[0].Caps, v.Memory.Mix, watch)
+func (f Feed) randomize(v *Visit, queues []queue, watch schemas.PinID, vectors map[schemas.PinID]Vector) (*arrangement, Relaxation) {
+	a := newArrangement(f, f.Caps.relaxations()[0].Caps, v.Memory.Mix, watch, vectors)
 	return a, f.drawPlaces(a, v, queues)
 }
 
@@ -38,7 +39,10 @@ func (f Feed) drawPlaces(a *arrangement, v *Visit, queues []queue) Relaxation {
 	const stream = 0x72616e64 // differs from the streams of the draws of exploration
 	rng := rand.New(rand.NewPCG(v.seed(), stream+uint64(len(a.list))))
 	levels, reached := f.Caps.relaxations(), 0
+	queues = slices.Clone(queues)
+	a.spacing = newSpacing(f.Spacing, a.vectors, a.list, queues)
 	for len(a.list) < v.Limit {
+		a.spacing.applyToCopies(queues)
 		options, level := a.relaxedOptions(levels, queues, f.Randomize.Candidates)
 		if len(options) == 0 {
 			break

@@ -26,6 +26,7 @@ type Signals struct {
 	Affinities schemas.Affinities        // of the user; the zero value: none
 	Counts     Counts                    // nil: unknown
 	Model      map[schemas.PinID]float64 // score of an external model, by pin
+	Vectors    map[schemas.PinID]Vector  // directions of embeddings, by pin; needed only if Feed.Spacing is enabled
 }
 
 // Counts returns how often pins were shown and saved.

@@ -7,8 +7,8 @@
 //  2. deferWeak: defer weak candidates beyond the budget of the session; see Defer.
 //  3. explore: draw scores for new pins and pins of new authors; see Explore.
 //  4. arrange: give each place to the source that is due, which fills it with its best item that the caps admit; see Caps. Or
-//     randomize: draw the source and the item of each place; see Randomize.
-//     The sources of Feed.Fill get the places that are left; see fill.go.
+//     randomize: draw the source and the item of each place; see Randomize. Both reduce the scores of candidates that are
+//     similar to items above; see Spacing. The sources of Feed.Fill get the places that are left; see fill.go.
 //  5. remember: return the shares, the session and the deferred candidates after the visit; see schemas.Memory.
 //
 // Within a chunk that is not randomized, the items of one source are in descending order of the score in the response. A rule may
@@ -82,9 +82,9 @@ func (f Feed) decide(v Visit, pools []Pool, k Signals, watch schemas.PinID) (d d
 		d.memory.Draws++
 	}
 	if f.randomizes() {
-		d.arrangement, d.relaxed = f.randomize(&v, queues, watch)
+		d.arrangement, d.relaxed = f.randomize(&v, queues, watch, k.Vectors)
 	} else {
-		d.arrangement, d.relaxed = f.arrange(v.Limit, queues, v.Memory.Mix, watch)
+		d.arrangement, d.relaxed = f.arrange(v.Limit, queues, v.Memory.Mix, watch, k.Vectors)
 	}
 	d.shared = len(d.list)
 	f.fillPlaces(&d, &v, pools, k)

@@ -64,6 +64,7 @@ func drawFeed(t *rapid.T) Feed {
 			Margin: rapid.SampledFrom([]float64{0, 1, 5, 20}).Draw(t, "margin"), Budget: rapid.IntRange(0, 20).Draw(t, "budget"),
 			SessionTimeout: time.Minute, Expiry: time.Hour,
 		},
+		Spacing: Spacing{Strength: rapid.SampledFrom([]float64{0, 1, 50}).Draw(t, "spacing")},
 		Explore: Explore{PinImpressions: rapid.Int64Range(0, 50).Draw(t, "new pin"), AuthorImpressions: rapid.Int64Range(0, 50).Draw(t, "new author")},
 		Randomize: Randomize{
 			Candidates: rapid.SampledFrom([]int{0, 0, 1, 7}).Draw(t, "randomized"), Temperature: rapid.SampledFrom([]float64{0.1, 10}).Draw(t, "temperature"),
@@ -78,13 +79,16 @@ func drawFeed(t *rapid.T) Feed {
 }
 
 func drawSignals(t *rapid.T) Signals {
-	counts := countsOf{}
+	counts, vectors := countsOf{}, map[schemas.PinID]Vector{}
 	for n := range 90 {
+		if n%4 > 0 {
+			vectors[schemas.PinID(fmt.Sprintf("pin:%d", n))] = NewVector([]float32{1, rapid.Float32Range(-2, 2).Draw(t, "embedding")})
+		}
 		shown := rapid.Int64Range(0, 100).Draw(t, "shown")
 		counts[schemas.ID(fmt.Sprintf("pin:%d", n))] = Count{shown, shown / 5}
 		counts[schemas.ID(facetsOf(n).Author)] = Count{shown, shown / 5}
 	}
-	return Signals{Counts: counts, Affinities: schemas.Affinities{Top: []schemas.Affinity{{Facet: "user:1", Value: 3}, {Facet: "interest:2", Value: -1}}}}
+	return Signals{Counts: counts, Vectors: vectors, Affinities: schemas.Affinities{Top: []schemas.Affinity{{Facet: "user:1", Value: 3}, {Facet: "interest:2", Value: -1}}}}
 }
 
 // For any pools, rules and earlier impressions, a chunk repeats no pin and contains only candidates. Each source is in
@@ -254,7 +258,7 @@ func TestExplain_AgreesWithMake(t *testing.T) {
 			v.Time += schemas.Micros(rapid.SampledFrom([]time.Duration{time.Second, 2 * time.Hour}).Draw(t, "pause") / time.Microsecond)
 		}
 	})
-	for _, fate := range []Fate{Shown, Waits, Capped, NoShare} {
+	for _, fate := range []Fate{Shown, Waits, Capped, Similar, NoShare} {
 		if !seen[fate] {
 			t.Errorf("no candidate had the fate %q", fate)
 		}
@@ -270,7 +274,7 @@ func checkExplanation(t *rapid.T, f Feed, pin schemas.PinID, pools []Pool, c Chu
 		t.Fatalf("%s: got %+v", pin, e)
 	}
 	for _, s := range e.Scores {
-		if s.Rank < 1 || f.Share(s.Source) == 0 {
+		if s.Rank < 1 || f.Share(s.Source) == 0 || e.Fate == Shown && s.Source == e.Source && math.Abs(float64(s.RankScore-e.RankScore)) > 1e-9 {
 			t.Fatalf("%s: got %+v", pin, e)
 		}
 	}

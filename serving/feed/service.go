@@ -24,9 +24,9 @@
 //	served      the chunk was not acknowledged in time: there are no new items, and the generator is notified of the outcome
 //	reactivating
 //	            the user was inactive, and the backfill of the publications since then is not complete
-//	items, pulled, popular, affinities, model, source:NAME
+//	items, pulled, popular, embeddings, affinities, model, source:NAME
 //	            the generator chose new items without the item counters, the publications of pulled followees, the popular
-//	            pins, the user's affinities, the external model, or the candidates of an external source
+//	            pins, the pins' embeddings, the user's affinities, the external model, or the candidates of an external source
 //	store       the answer contains the chunk, and of the materialized feed only the items that the generator remembers and
 //	            that may still be shown; either may include deleted pins, because only the store has the deletions;
 //	            titles are missing

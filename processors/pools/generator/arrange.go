@@ -37,6 +37,7 @@ func (g *Generator) arrange(ctx context.Context, c *composition) error {
 		if err := g.addPopular(ctx, c); err != nil {
 			return err
 		}
+		g.gatherEmbeddings(ctx, c)
 		_, result = g.applyRules(c, visit)
 	}
 	c.result = &result

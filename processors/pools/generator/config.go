@@ -33,6 +33,8 @@ type Config struct {
 	// Model is the model that scores the best candidates of each chunk. The sum of its outputs, weighted by the feed's utility,
 	// is added to the score.
 	Model inference.Config `yaml:"model"`
+
+	Embeddings EmbeddingsConfig `yaml:"embeddings"` // of pins, for feeds with spacing
 }
 
 // DefaultConfig returns the feeds of rules.Default, without external sources and without a model.
@@ -43,8 +45,21 @@ func DefaultConfig() Config {
 	return c
 }
 
+// LooksUpEmbeddings reports whether a feed needs the embeddings of pins.
+func (c Config) LooksUpEmbeddings() bool {
+	for _, f := range c.Feeds {
+		if f.Spacing.Strength > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Validate reports every field that is out of its bounds.
 func (c Config) Validate() error {
 	errs := []error{settings.Validate(c), c.Feeds.Validate()}
+	if c.LooksUpEmbeddings() {
+		errs = append(errs, settings.Under("embeddings", settings.Validate(c.Embeddings)))
+	}
 	return errors.Join(append(errs, c.externalProblems()...)...)
 }

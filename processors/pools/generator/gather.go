@@ -19,6 +19,7 @@ const (
 	degradedPulled       = "pulled"       // the pins of pulled followees are not loaded yet
 	degradedPopular      = "popular"      // the popular pins are not loaded yet
 	degradedItems        = "items"        // the counts of impressions and saves are not loaded yet
+	degradedEmbeddings   = "embeddings"   // the embeddings of pins cannot be read, so similar ones may be adjacent
 	degradedModel        = "model"        // the external model did not answer
 	degradedSource       = "source:"      // prefix of the name of an external source that did not answer
 )

@@ -7,7 +7,8 @@
 //  2. gatherOffers requests the candidates of external sources (external.go).
 //  3. readWhenReady waits until this process may read the user's rows (session.go). On one snapshot of them, gather reads the
 //     signals for the rules. Then filterRecent reads the best candidates of each source that the user may be shown (gather.go).
-//  4. score requests the scores of the external model (external.go).
+//  4. score requests the scores of the external model (score.go), and gatherEmbeddings the embeddings for the spacing of similar
+//     pins (embeddings.go).
 //  5. arrange applies the rules of the feed and checks the chosen pins (arrange.go, package rules). If the chunk is short, it
 //     adds the popular pins and applies the rules again.
 //  6. reserve keeps the pins from other chunks until the outcome of the visit is known (reserve.go).
@@ -60,6 +61,7 @@ type Deps struct {
 	Hot        *Hot                  // nil: no counts
 	Popular    *Popular              // nil: no pin is popular
 	Features   Features              // nil: the model receives none
+	Embeddings Embeddings            // nil: feeds with spacing are degraded
 	Dial       external.Dial         // connects to external sources and the model; nil: any address
 	Extensions Extensions            // sources, scores and rules of the embedding program
 	Metrics    prometheus.Registerer // nil: not registered
@@ -73,6 +75,7 @@ type Generator struct {
 	deps         Deps
 	metrics      metrics
 	external     *externalCalls
+	vectors      *vectors
 	feeds        atomic.Pointer[rules.Feeds] // with the shares of external sources; a composition reads it once
 	reservations reservations
 	buffers      sync.Pool // of *layout.Buffers
@@ -87,6 +90,11 @@ func New(pools layout.Config, cfg Config, deps Deps) (*Generator, error) {
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
+	if deps.Embeddings == nil {
+		deps.Embeddings = func(context.Context, []schemas.PinID) (map[schemas.PinID][]float32, error) {
+			return nil, errors.New("this process has no embeddings")
+		}
+	}
 	if err := deps.Extensions.validate(cfg); err != nil {
 		return nil, fmt.Errorf("generator: extension %w", err)
 	}
@@ -99,6 +107,7 @@ func New(pools layout.Config, cfg Config, deps Deps) (*Generator, error) {
 	}
 	g := &Generator{
 		pools: pools, cfg: cfg, deps: deps, metrics: m, external: newExternalCalls(cfg, deps),
+		vectors:      newVectors(cfg.Embeddings, deps.Embeddings, deps.Now),
 		reservations: reservations{users: map[schemas.UserID]*reservation{}}, sessions: map[int32]session{},
 		buffers: sync.Pool{New: func() any { return new(layout.Buffers) }},
 	}
@@ -219,6 +228,7 @@ func (g *Generator) compose(ctx context.Context, c *composition) error {
 		return err
 	}
 	g.score(ctx, c)
+	g.gatherEmbeddings(ctx, c)
 	if err := g.arrange(ctx, c); err != nil {
 		return err
 	}

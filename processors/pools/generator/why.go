@@ -47,6 +47,7 @@ func (g *Generator) Why(ctx context.Context, req schemas.WhyRequest) (*schemas.W
 		return nil, fmt.Errorf("why %s for %s: %w", req.Pin, req.User, err)
 	}
 	g.score(ctx, c)
+	g.gatherEmbeddings(ctx, c)
 	w.result.Degraded = c.degraded
 	g.decide(w, c)
 	return &w.result, nil
@@ -361,6 +362,9 @@ func (g *Generator) decide(w *inquiry, c *composition) {
 	default:
 		a.Fate, a.Reason = fateOf(&explained)
 		a.Place = explained.Place
+		if a.Reason == schemas.ReasonSimilar {
+			a.By = append(a.By, schemas.ID(explained.SimilarTo))
+		}
 	}
 	a.By = slices.Compact(slices.Sorted(slices.Values(a.By)))
 }
@@ -377,23 +381,4 @@ func (w *inquiry) absentFate() (schemas.Fate, schemas.Reason) {
 		return schemas.FateHidden, reason
 	}
 	return schemas.FateOut, reason
-}
-
-// fateOf converts the decision of the rules to the terms of the result.
-func fateOf(e *rules.Explanation) (schemas.Fate, schemas.Reason) {
-	switch e.Fate {
-	case rules.Shown:
-		return schemas.FateNext, ""
-	case rules.Capped:
-		return schemas.FateWaiting, schemas.Reason("cap_" + e.Cap)
-	case rules.Weak:
-		return schemas.FateDeferred, schemas.ReasonWeak
-	case rules.Deferred:
-		return schemas.FateDeferred, schemas.ReasonDeferredEarlier
-	case rules.DeferralExpired:
-		return schemas.FateOut, schemas.ReasonDeferralExpired
-	case rules.NoShare:
-		return schemas.FateWaiting, schemas.ReasonNoShare
-	}
-	return schemas.FateWaiting, schemas.ReasonOutranked
 }

@@ -22,6 +22,7 @@ const reasons = {
   cap_author: 'too many pins of this author before it',
   cap_board: 'too many pins of this board before it',
   cap_interest: 'too many pins of one interest before it',
+  similar: 'similar to a pin before it',
   no_share: 'the sources of the pin have no share in this feed',
   own_rule: 'a rule of this deployment rejects the pin now',
   weak: 'the score is too far below the best, and the budget of the session is spent',

@@ -1,0 +1,108 @@
+package generator
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/smartfeed/smartfeed/processors/external"
+	"github.com/smartfeed/smartfeed/processors/rules"
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+// Embeddings returns the current embeddings of those of the pins that are known. The embedding of a known pin may be empty.
+type Embeddings func(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID][]float32, error)
+
+// EmbeddingsConfig configures the lookup of embeddings for feeds with rules.Spacing. Other feeds look up none.
+type EmbeddingsConfig struct {
+	Timeout       time.Duration `yaml:"timeout" default:"40ms" range:"1ms..10s" help:"time limit for the lookup of embeddings; also at most half of the visit's remaining time"`
+	MaxCandidates int           `yaml:"max_candidates" default:"200" range:"1..1000" help:"maximum number of candidates of a chunk that spacing compares, the best of each source first"`
+	CachedPins    int           `yaml:"cached_pins" default:"100000" range:"1000..10000000" help:"maximum number of pins whose embeddings are in memory, in about 400 bytes each"`
+	Expiry        time.Duration `yaml:"expiry" default:"10m" range:"1s..24h" help:"time after which the embedding of a pin is looked up again; it may take half longer"`
+}
+
+// vectors looks up the directions of embeddings, and keeps them for a while. It has two generations: when the young one is full or
+// old, it becomes the old one, which is dropped. It is safe for concurrent use.
+type vectors struct {
+	cfg    EmbeddingsConfig
+	lookup Embeddings
+	guard  *external.Guard
+	now    func() time.Time
+
+	mu         sync.Mutex
+	since      time.Time // of young
+	young, old map[schemas.PinID]rules.Vector
+}
+
+func newVectors(cfg EmbeddingsConfig, lookup Embeddings, now func() time.Time) *vectors {
+	return &vectors{cfg: cfg, lookup: lookup, guard: external.NewGuard(cfg.Timeout), now: now, young: map[schemas.PinID]rules.Vector{}}
+}
+
+// gatherEmbeddings adds the embeddings of the best candidates to the signals, if the feed uses them.
+func (g *Generator) gatherEmbeddings(ctx context.Context, c *composition) {
+	if c.rules.Spacing.Strength == 0 {
+		return
+	}
+	if c.signals.Vectors == nil {
+		c.signals.Vectors = map[schemas.PinID]rules.Vector{}
+	}
+	missing := g.vectors.addCached(c.signals.Vectors, scored(c.pools, g.cfg.Embeddings.MaxCandidates))
+	if len(missing) == 0 {
+		return
+	}
+	err := g.vectors.addLookedUp(ctx, c.signals.Vectors, missing)
+	g.metrics.called(degradedEmbeddings, err)
+	if err != nil {
+		c.degrade(degradedEmbeddings)
+	}
+}
+
+// addCached adds the known vectors of candidates, and returns the pins that must be looked up.
+func (x *vectors) addCached(to map[schemas.PinID]rules.Vector, list []Scored) (missing []schemas.PinID) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.rotate()
+	for i := range list {
+		pin := list[i].Pin
+		if _, done := to[pin]; done {
+			continue
+		}
+		v, known := x.young[pin]
+		if !known {
+			v, known = x.old[pin]
+		}
+		if !known {
+			missing = append(missing, pin)
+		}
+		to[pin] = v // also once for a missing pin in several sources
+	}
+	return missing
+}
+
+// addLookedUp looks up pins, and adds their vectors. An unknown pin is looked up again for the next chunk: it may be new.
+func (x *vectors) addLookedUp(ctx context.Context, to map[schemas.PinID]rules.Vector, pins []schemas.PinID) error {
+	return x.guard.Do(ctx, func(ctx context.Context) error {
+		found, err := x.lookup(ctx, pins)
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		for pin, embedding := range found {
+			v := rules.NewVector(embedding)
+			to[pin], x.young[pin] = v, v
+			x.rotate()
+		}
+		return err
+	})
+}
+
+// rotate drops vectors that are older than Expiry, or half of them if there are too many.
+func (x *vectors) rotate() {
+	now := x.now()
+	if len(x.young) < x.cfg.CachedPins/2 && now.Sub(x.since) < x.cfg.Expiry/2 {
+		return
+	}
+	x.old = x.young
+	if now.Sub(x.since) >= x.cfg.Expiry { // the young ones are as old
+		x.old = nil
+	}
+	x.young, x.since = map[schemas.PinID]rules.Vector{}, now
+}
