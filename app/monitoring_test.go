@@ -128,29 +128,44 @@ func expressions(t *testing.T) map[string]string {
 	return found
 }
 
-// Every panel has a description and the data source of the variable, and every variable is used.
-func TestDashboard_DescribesPanelsAndUsesVariables(t *testing.T) {
-	text, err := os.ReadFile("../deploy/monitoring/grafana/smartfeed.json")
-	must.OK(t, err)
-	var dashboard struct {
-		Panels []struct {
-			Type, Title, Description string
-			Datasource               struct{ UID string }
+// Every panel has a description and the data source of the variable, and every query selects by the variables.
+func TestDashboards_DescribePanelsAndSelectByVariables(t *testing.T) {
+	selector := regexp.MustCompile(`\b(smartfeed_group_)?\w+{[^}]*}`)
+	for file, variables := range map[string]int{"smartfeed.json": 4} {
+		text, err := os.ReadFile("../deploy/monitoring/grafana/" + file)
+		must.OK(t, err)
+		var dashboard struct {
+			Panels []struct {
+				Type, Title, Description string
+				Datasource               struct{ UID string }
+				Targets                  []struct{ Expr string }
+			}
+			Templating struct{ List []struct{ Name string } }
 		}
-		Templating struct{ List []struct{ Name string } }
-	}
-	must.OK(t, json.Unmarshal(text, &dashboard))
-	for _, p := range dashboard.Panels {
-		if p.Type != "row" && (p.Description == "" || p.Datasource.UID != "${datasource}") {
-			t.Errorf("panel %s: description %q, data source %q: want a description and ${datasource}", p.Title, p.Description, p.Datasource.UID)
+		must.OK(t, json.Unmarshal(text, &dashboard))
+		for _, p := range dashboard.Panels {
+			if p.Type != "row" && (p.Description == "" || p.Datasource.UID != "${datasource}") {
+				t.Errorf("%s, panel %s: description %q, data source %q: want a description and ${datasource}", file, p.Title, p.Description, p.Datasource.UID)
+			}
+			for _, target := range p.Targets {
+				found := selector.FindAllStringSubmatch(target.Expr, -1)
+				for _, m := range found {
+					if !strings.Contains(m[0], `job=~"$job",instance=~"$instance"`) || m[1] != "" && !strings.Contains(m[0], `group=`) {
+						t.Errorf("%s, panel %s: %s does not select by the variables", file, p.Title, m[0])
+					}
+				}
+				if metrics := strings.Count(target.Expr, "smartfeed_"); len(found) == 0 || metrics > len(found) {
+					t.Errorf("%s, panel %s: a metric of %s has no selector", file, p.Title, target.Expr)
+				}
+			}
 		}
-	}
-	if len(dashboard.Templating.List) < 3 {
-		t.Errorf("found only %d variables", len(dashboard.Templating.List))
-	}
-	for _, v := range dashboard.Templating.List {
-		if !strings.Contains(string(text), `=~\"$`+v.Name) && !strings.Contains(string(text), "${"+v.Name+"}") {
-			t.Errorf("no panel uses the variable %s", v.Name)
+		if got := len(dashboard.Templating.List); got != variables {
+			t.Errorf("%s has %d variables, want %d", file, got, variables)
+		}
+		for _, v := range dashboard.Templating.List {
+			if !strings.Contains(string(text), `=~\"$`+v.Name+`\"`) && !strings.Contains(string(text), "${"+v.Name+"}") {
+				t.Errorf("%s: no panel uses the variable %s", file, v.Name)
+			}
 		}
 	}
 }
@@ -262,7 +277,7 @@ func TestObjectives_HaveAlertAndPanel(t *testing.T) {
 		}
 	}
 	for _, o := range objectives {
-		if !strings.Contains(panels, "("+o[1]+"_bucket[") {
+		if !strings.Contains(panels, "("+o[1]+"_bucket{") {
 			t.Errorf("%s: no panel shows it", o[1])
 		}
 		if _, exists := known[o[1]]; !exists {
@@ -356,7 +371,7 @@ func TestAlerts_CoverDeadLettersAndStaleDefinitions(t *testing.T) {
 	if expr := calls["DeadLettersParked"].Expr; !strings.Contains(expr, "("+parked+" unless "+parked+" offset 10m) or increase("+parked+"[10m])") {
 		t.Errorf("the expression of DeadLettersParked is %q", expr)
 	}
-	shown(`smartfeed_group_effects_total{group="retries"}`)
+	shown(`smartfeed_group_effects_total{group="retries",`)
 	for name, metric := range map[string]string{
 		"FeatureDefinitionsStale": "smartfeed_features_definitions_stale", "ConfigStale": "smartfeed_config_stale",
 	} {
