@@ -47,6 +47,7 @@ CLUSTER       := kafka-1 kafka-2 kafka-3
 export CASSANDRA_PORT ?= 19042
 CASSANDRAS    := cassandra-primary cassandra-standby
 CASSANDRA     := $(shell echo 127.0.0.1:$(CASSANDRA_PORT),127.0.0.1:$$(($(CASSANDRA_PORT) + 1)))
+JMX           := 127.0.0.1:$(shell echo $$(($(KAFKA_PORT) + 5))),127.0.0.1:$(shell echo $$(($(CASSANDRA_PORT) + 10)))
 SERVERS       := $(KAFKA),127.0.0.1:$(REGISTRY_PORT),$(CASSANDRA),$(PINOT),$(PINOT_BROKER)
 SECURED       := SMARTFEED_TEST_KAFKA_SECURED=127.0.0.1:$(shell echo $$(($(KAFKA_PORT) + 40))) \
                  SMARTFEED_TEST_REGISTRY_SECURED=127.0.0.1:$(shell echo $$(($(REGISTRY_PORT) + 1))) \
@@ -148,6 +149,10 @@ test-pinot: ## test features on Pinot with ZooKeeper
 	.ci/services with pinot-roles -- env SMARTFEED_TEST_PINOT=$(PINOT) SMARTFEED_TEST_PINOT_ROLES=$(abspath $(or $(SERVICES_DIR),.ci/state)/data/pinot-roles) \
 	  $(GOTEST) -count=1 -run RealPinotRoles -v ./serving/feature/conformance
 
+test-monitoring: ## test the dashboard of Kafka and Cassandra on real servers with the JMX exporter
+	JMX_EXPORTER=1 .ci/services with kafka cassandra-primary -- env -C test SMARTFEED_TEST_JMX=$(KAFKA),127.0.0.1:$(CASSANDRA_PORT),$(JMX) \
+	  $(GOTEST) -count=1 -run ServersDashboard -v .
+
 test-product: build ## run each role as a process on real servers, and kill the servers
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- .ci/real-product bin/smartfeed
 
@@ -159,7 +164,7 @@ test-pages: ## request PAGES_TEST_COUNT pages per state of the feed stores; STAT
 test-import: ## import a small Last.fm-like data set through real servers; compare with brute force
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- make -s on-all-servers
 
-.PHONY: on-all-servers
+.PHONY: on-all-servers test-monitoring
 on-all-servers:
 	SMARTFEED_TEST_SERVERS=$(SERVERS) LASTFM_SCALE=0.015 $(GOTEST) -count=1 -run RealServers_ImportLastfm -v ./app
 	SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -count=1 -run 'RealPinot$$' -v ./serving/feature/conformance
@@ -168,7 +173,7 @@ test-lastfm-real: ## import the Last.fm data through real servers, with a proces
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- env SMARTFEED_TEST_SERVERS=$(SERVERS) \
 	  $(GOTEST) -count=1 -timeout 60m -run RealServers_ImportLastfm -v ./app
 
-nightly: test-race test-browser test-clients test-examples test-cdc test-upgrade cross test-deploy test-models test-lastfm-real test-kafka test-pinot test-product footprint mutants ## run the longer versions of all tests, each fuzz target for 30 s, and all mutants
+nightly: test-race test-browser test-clients test-examples test-cdc test-upgrade cross test-deploy test-monitoring test-models test-lastfm-real test-kafka test-pinot test-product footprint mutants ## run the longer versions of all tests, each fuzz target for 30 s, and all mutants
 	FUZZTIME=30s .ci/fuzz
 	$(GOTEST) -run '^$$' -bench 'Serving$$' -benchtime 1x ./app
 	ROWS_TORTURE=17 $(GOTEST) -count=1 -run TestTorture -v ./processors/rows

@@ -131,7 +131,7 @@ func expressions(t *testing.T) map[string]string {
 // Every panel has a description and the data source of the variable, and every query selects by the variables.
 func TestDashboards_DescribePanelsAndSelectByVariables(t *testing.T) {
 	selector := regexp.MustCompile(`\b(smartfeed_group_)?\w+{[^}]*}`)
-	for file, variables := range map[string]int{"smartfeed.json": 4} {
+	for file, variables := range map[string]int{"smartfeed.json": 4, "servers.json": 3} {
 		text, err := os.ReadFile("../deploy/monitoring/grafana/" + file)
 		must.OK(t, err)
 		var dashboard struct {

@@ -239,7 +239,7 @@ func joined(names []monitoring.LabelName) (all string) {
 	return all
 }
 
-// The chart must install the alerts and the dashboard of deploy/monitoring.
+// The chart must install the alerts and the dashboards of deploy/monitoring.
 func TestChart_InstallsAlertsAndDashboard(t *testing.T) {
 	all := objects(t, installations(t)["production"])
 	var want monitoring.PrometheusRuleSpec
@@ -247,11 +247,22 @@ func TestChart_InstallsAlertsAndDashboard(t *testing.T) {
 	if diff := gocmp.Diff(want, only[*monitoring.PrometheusRule](all)[0].Spec); diff != "" || len(want.Groups[0].Rules) < 20 {
 		t.Errorf("alerts (-file +chart):\n%s", diff)
 	}
+	installed := 0
 	for _, m := range only[*core.ConfigMap](all) {
-		if text, is := m.Data["smartfeed.json"]; is && strings.TrimSpace(text) != strings.TrimSpace(read(t, "deploy/monitoring/grafana/smartfeed.json")) {
-			t.Error("the dashboard differs from the file")
-		} else if is && m.Labels["grafana_dashboard"] != "1" {
-			t.Error("the sidecar of Grafana does not find the dashboard")
+		if _, is := m.Data["smartfeed.json"]; !is {
+			continue
 		}
+		installed++
+		for _, name := range []string{"smartfeed.json", "servers.json"} {
+			if strings.TrimSpace(m.Data[name]) != strings.TrimSpace(read(t, "deploy/monitoring/grafana/"+name)) {
+				t.Errorf("the dashboard %s differs from the file", name)
+			}
+		}
+		if m.Labels["grafana_dashboard"] != "1" {
+			t.Error("the sidecar of Grafana does not find the dashboards")
+		}
+	}
+	if installed != 1 {
+		t.Errorf("found %d ConfigMaps with dashboards, want 1", installed)
 	}
 }
