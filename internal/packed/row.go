@@ -22,7 +22,8 @@ func AppendRow[T any, R Row[T]](b []byte, row R) []byte {
 // Decode is the reverse of Encode. It returns ErrTorn for a truncated or malformed row, and a *VersionError for a row of
 // another version.
 func Decode[T any, R Row[T]](b []byte) (row T, err error) {
-	p := Packer{in: NewReader(b)}
+	p := Packer{reader: Reader{rest: b}}
+	p.in = &p.reader
 	R(&row).Pack(&p)
 	if err := p.in.End(); err != nil {
 		var zero T
@@ -33,8 +34,9 @@ func Decode[T any, R Row[T]](b []byte) (row T, err error) {
 
 // Packer writes or reads the fields of a row, in the order of the calls. After an error, it reads zero values.
 type Packer struct {
-	out []byte
-	in  *Reader // nil: the Packer writes
+	out    []byte
+	in     *Reader // nil: the Packer writes
+	reader Reader  // of in: one allocation for both
 }
 
 // Version writes the version of the row's format, or compares it with the one that was read.

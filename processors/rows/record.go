@@ -93,7 +93,11 @@ func LoadNames(o Owner, prefix []byte, limit int) [][]byte {
 
 // PutValue writes a row of a packed type.
 func PutValue[T any, R packed.Row[T]](o Owner, row []byte, value R) {
-	o.Put(row, packed.Encode[T](value))
+	if o.tx.open() {
+		s := o.tx.s
+		s.encoded = packed.AppendRow[T](s.encoded[:0], value)
+		o.Put(row, s.encoded)
+	}
 }
 
 // Validate returns a *schemas.BadRecordError unless the input event of the current record is valid and has the record's key;

@@ -46,6 +46,7 @@ type state struct {
 	store      reader
 	recent     recentRows // caches rows of store
 	scratch    []byte     // values that Get copied from the store for the current callback
+	encoded    []byte     // the last row of PutValue, which Put has copied
 }
 
 // origin returns when the external event arrived that a record originates from, in microseconds.
