@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -115,6 +116,36 @@ func TestDecode_RejectsTruncatedRows(t *testing.T) {
 		if _, err := packed.Decode[hours](whole[:n]); err == nil {
 			t.Errorf("decoded %d bytes of hours, want an error", n)
 		}
+	}
+}
+
+// Counts of a packed row grow from one byte to several, and the others stay.
+func TestCountHour_EqualsCountingDecodedHours(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := hours{2: {5: 63}, 6: {23: 1 << 40}} // 63 is the greatest count of one byte
+		row := packed.Encode(&want)
+		for _, hour := range rapid.SliceOf(rapid.SampledFrom([]int{0, 53, 54, 167})).Draw(t, "hours") {
+			counted, err := countHour(row, hour)
+			must.OK(t, err)
+			row = counted
+			want[hour/24][hour%24]++
+		}
+		if got := must.Get(packed.Decode[hours](row))(t); got != want {
+			t.Fatalf("got %v, want %v", got, want)
+		}
+	})
+}
+
+func TestCountHour_RejectsCorruptRows(t *testing.T) {
+	whole := packed.Encode(&hours{})
+	for n := range whole {
+		if _, err := countHour(whole[:n], 167); err == nil {
+			t.Errorf("counted in %d of %d bytes, want an error", n, len(whole))
+		}
+	}
+	whole[0]++
+	if _, err := countHour(whole, 0); err == nil {
+		t.Error("counted in a row of another version, want an error")
 	}
 }
 

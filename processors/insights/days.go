@@ -1,6 +1,8 @@
 package insights
 
 import (
+	"bytes"
+	"encoding/binary"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
@@ -125,6 +127,23 @@ func (h *hours) Pack(p *packed.Packer) {
 			packed.Int(p, &h[d][at])
 		}
 	}
+}
+
+// countHour returns a packed row of hours with one more action in an hour of the week. It changes only the bytes of that count:
+// to decode and encode all 168 counts would be half of the cost of an action.
+func countHour(row []byte, hour int) ([]byte, error) {
+	if !bytes.HasPrefix(row, []byte{format}) {
+		return nil, packed.ErrTorn
+	}
+	at, n, count := 0, 1, int64(0) // the first byte is the version
+	for range hour + 1 {
+		at += n
+		if count, n = binary.Varint(row[at:]); n <= 0 {
+			return nil, packed.ErrTorn
+		}
+	}
+	counted := append(make([]byte, 0, len(row)+1), row[:at]...)
+	return append(binary.AppendVarint(counted, count+1), row[at+n:]...), nil
 }
 
 func (h *hours) total() (n uint64) {

@@ -193,14 +193,20 @@ func (g *group) expire(tx *rows.Tx, common rows.Owner, name []byte, _ time.Time)
 
 // addHour counts an action for the interests of its pin.
 func addHour(common rows.Owner, a *schemas.EnrichedAction, d day) {
-	hour := int((a.Timestamp - d.start()) / 3600e6)
+	hour := d.weekday()*24 + int((a.Timestamp-d.start())/3600e6)
 	interests := slices.Clone(a.ObjectAttributes.Interests)
 	slices.Sort(interests)
 	for _, interest := range slices.Compact(interests) {
 		name := append([]byte{rowHours}, interest...)
-		h, _ := rows.Load[hours](common, name)
-		h[d.weekday()][hour]++
-		rows.PutValue(common, name, &h)
+		row := common.Load(name)
+		if row == nil {
+			row = packed.Encode(&hours{})
+		}
+		counted, err := countHour(row, hour)
+		if err != nil {
+			common.Fail(rows.Unreadable(name, err))
+		}
+		common.Put(name, counted) // no effect after an error
 	}
 }
 
