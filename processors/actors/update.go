@@ -18,7 +18,8 @@ func (t table) updateAffinities(a *schemas.EnrichedAction, weight float64) {
 	if weight == 0 || len(touched) == 0 {
 		return
 	}
-	s := t.sent()
+	before := t.sent()
+	s := before
 	ranked := t.rankings().of(t.user())
 	for _, id := range touched {
 		f, isNew := t.addTo(id, weight, a.Timestamp)
@@ -33,7 +34,11 @@ func (t table) updateAffinities(a *schemas.EnrichedAction, weight float64) {
 		t.trim()
 		s.facets = t.cfg.MaxAffinities
 	}
-	t.sendOrWait(s)
+	if s.due == 0 {
+		t.sendOrWait(s)
+	} else if s != before {
+		t.putSent(s)
+	}
 }
 
 // addTo adds a weight to an affinity and returns it. It reports whether the affinity is new.
@@ -114,10 +119,6 @@ func (t table) dropFacet(id schemas.ID, f facet) {
 // While the timer is set, only the timer sends: an action between its due time and its tick would otherwise send them
 // twice.
 func (t table) sendOrWait(s sent) {
-	if s.due != 0 {
-		t.putSent(s)
-		return
-	}
 	next := s.at + micros(t.cfg.EmitInterval)
 	if t.now() >= next {
 		t.send(s)
