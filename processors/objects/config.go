@@ -64,7 +64,7 @@ func DefaultConfig() Config {
 }
 
 // unknownFor returns how long the exposure and the mean of actors of an id without a pin are kept after the last
-// record. It is one hour longer than counts and remembered actions, so the id then has no other rows.
+// record. It is one hour longer than counts and remembered actions.
 func (c Config) unknownFor() time.Duration { return max(c.DedupWindow, c.CountRetention) + time.Hour }
 
 const (

@@ -341,8 +341,8 @@ func TestTimer_ExpiresRememberedActionsAndCounts(t *testing.T) {
 	click := actionAt(schemas.Click, "pin:1", stepEnd.Add(-time.Second), "again and again")
 	proctest.Publish(w, w.Streams.Actions, "pin:1", click)
 	w.WaitIdle()
-	if got := len(w.Rows(topics.Objects, "pin:1")); got != 4 {
-		t.Errorf("%d rows, want the pin, its attributes, the action and its step of counts", got)
+	if got := len(w.Rows(topics.Objects, "pin:1")); got != 5 {
+		t.Errorf("%d rows, want the pin, its attributes, the action, its step of counts and their sweep", got)
 	}
 	w.Eventually("only the pin and its attributes remain", func() bool { return len(w.Rows(topics.Objects, "pin:1")) == 2 })
 	proctest.Publish(w, w.Streams.Actions, "pin:1", click)

@@ -6,8 +6,8 @@
 //	        the mean of recent actors, exposure, engagement; common: the popular pins of the partition
 //	out     publications (key followee), pin-cards, pin-attributes, item-features and hot-pins (key pin),
 //	        actions-joined (key actor), popular-pins (key partition and slot)
-//	timers  expiry of remembered actions, held actions and old counts; cooling of hot pins; age of popular pins; expiry of
-//	        rows of ids without a pin
+//	timers  sweep of expired remembered actions and counts; expiry of held actions; cooling of hot pins; age of popular pins;
+//	        expiry of rows of ids without a pin
 //
 // # Pins
 //
@@ -73,10 +73,11 @@
 //	'p'  the pin               never: a delete is final, and this row causes later events to be dropped; a deleted pin has no
 //	                           other row, and keeps its version, creation, quality and the id of the delete in this one
 //	'v'  its last versions     cap: Versions; event: delete
-//	'a'  remembered actions    timer: Remember after their arrival
+//	'a'  remembered actions    sweep: DedupWindow after their arrival
 //	'h'  held actions          event: the pin arrives; timer: Hold after their arrival
 //	'n'  exposure              event: delete; timer, for an id without a pin: an hour after repeats and counts have expired
-//	's'  counts of a step      timer: CountRetention after the step's end
+//	's'  counts of a step      sweep: CountRetention after the step's end
+//	'x'  next sweep            timer: a sweep finds no rows; it comes at most an eighth of the shorter time after the expiry
 //	'm'  mean of recent actors as exposure: event, or timer
 //	'e'  engagement            event: delete; timer: Popular.MaxAge after the creation
 //	'o'  slots (common)        cap: Popular.MaxPins; with the engagement of the slot's pin
@@ -92,7 +93,6 @@ package objects
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -250,24 +250,24 @@ func (g *group) actor(tx *rows.Tx, a *schemas.PinActor) error {
 	return nil
 }
 
-// timer expires a remembered action, a held action or a step of counts. It also checks whether a hot pin has cooled down,
-// whether a popular pin is too old, and whether an id still has no pin.
+// timer sweeps expired rows, or expires a held action. It also checks whether a hot pin has cooled down, whether a popular pin
+// is too old, and whether an id still has no pin.
 func (g *group) timer(tx *rows.Tx, owner rows.Owner, name []byte, _ time.Time) error {
-	if len(name) == 0 || !slices.Contains([]byte{heldRow, hotRow, actorsRow, engagementRow}, name[0]) {
-		owner.Delete(name)
-		return nil
-	}
 	t := g.table(tx, owner)
 	p := t.pin(schemas.PinID(tx.Key()))
 	switch name[0] {
+	case sweepRow:
+		t.sweep()
 	case hotRow:
 		t.expireHot(p)
 	case actorsRow:
 		t.expireActors(p)
 	case engagementRow:
 		t.expirePopular(p)
-	default:
+	case heldRow:
 		t.releaseAction(p, name)
+	default: // before sweeps, remembered actions and counts had timers
+		owner.Delete(name)
 	}
 	return nil
 }

@@ -13,10 +13,11 @@ import (
 const (
 	pinRow      = 'p' // → the state of the pin; see pin.Pack
 	versionRow  = 'v' // event time, event id → a create or update, as a record of pins
-	rememberRow = 'a' // event id of an action → arrival; has a timer
+	rememberRow = 'a' // event id of an action → arrival
 	heldRow     = 'h' // arrival, event id → an action that waits for its pin, as a record of actions; has a timer
 	hotRow      = 'n' // → exposure; has a timer while the pin is hot, or while the id has no pin
-	countRow    = 's' // start of the step → counts, as a record of item-features; has a timer
+	countRow    = 's' // start of the step → counts, as a record of item-features
+	sweepRow    = 'x' // → the next sweep of remembered actions and counts; see sweep.Pack; has a timer
 	actorsRow   = 'm' // → the mean of recent actors; see mean.Pack; has a timer while the id has no pin
 
 	engagementRow = 'e' // → engagement; has a timer
@@ -104,11 +105,13 @@ func (t table) version(p *pin, m moment) *schemas.PinEvent {
 // remember stores the event id of an action, and reports whether it was known.
 func (t table) remember(id string) bool {
 	name := append([]byte{rememberRow}, id...)
-	if t.own.Load(name) != nil {
-		return true
+	if arrival := t.own.Load(name); arrival != nil {
+		if expiry, _ := t.expiry(name, arrival); expiry.After(t.tx.Time()) {
+			return true
+		}
 	}
 	t.own.Put(name, appendTime(nil, t.now()))
-	t.own.SetTimer(t.tx.Time().Add(t.cfg.DedupWindow), name)
+	t.sweepAt(t.tx.Time().Add(t.cfg.DedupWindow))
 	return false
 }
 
@@ -132,7 +135,7 @@ func (t table) countInStep(id schemas.PinID, what string, at schemas.Micros, act
 	counts := t.counts(start)
 	if counts == nil {
 		counts = &schemas.ItemCounts{Pin: id, Start: start, Counts: map[string]int64{}}
-		t.own.SetTimer(end, countName(start))
+		t.sweepAt(end)
 	}
 	counts.Counts[what]++
 	if actor != noActor {
@@ -251,9 +254,10 @@ func (t table) releaseAction(p *pin, name []byte) {
 func versionName(m moment) []byte { return append(appendTime([]byte{versionRow}, m.time), m.id...) }
 
 // heldSince returns the arrival time in the name of a held action.
-func heldSince(name []byte) schemas.Micros {
-	return schemas.Micros(binary.BigEndian.Uint64(name[1:]) ^ signBit)
-}
+func heldSince(name []byte) schemas.Micros { return parseTime(name[1:]) }
+
+// parseTime is the reverse of appendTime.
+func parseTime(b []byte) schemas.Micros { return schemas.Micros(binary.BigEndian.Uint64(b) ^ signBit) }
 
 const signBit = 1 << 63
 

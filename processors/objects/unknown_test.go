@@ -47,8 +47,8 @@ func TestUnknownIDs_RowsExpire(t *testing.T) {
 		}
 		w.WaitIdle()
 	}
-	if got := kindsOf(w, unknown); got != "mns" {
-		t.Fatalf("rows of kinds %q of an unknown id, want exposure, mean and counts", got)
+	if got := kindsOf(w, unknown); got != "mnsx" {
+		t.Fatalf("rows of kinds %q of an unknown id, want exposure, mean, counts and their sweep", got)
 	}
 	tick(96*time.Hour + 10*time.Minute) // a step of counts ends up to five minutes later
 	if got := kindsOf(w, unknown); got != "mn" {

@@ -1,0 +1,77 @@
+package objects_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
+	"github.com/smartfeed/smartfeed/processors/objects"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+const sweptPin = schemas.PinID("pin:1")
+
+// newSweepRig starts the group with default durations and publishes a pin.
+func newSweepRig(t *testing.T) (w *proctest.Wire, at time.Time) {
+	w, at = proctest.New(t), now()
+	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedUsers{}))
+	proctest.Publish(w, w.Streams.Pins, string(sweptPin), pinAt(schemas.Create, sweptPin, at, "c"))
+	return w, at
+}
+
+// tick lets timers fire that are due at a time, and returns the number of the pin's rows besides the pin and its attributes.
+func tick(w *proctest.Wire, at time.Time) int {
+	w.Tick(topics.Objects, string(sweptPin), at)
+	w.WaitIdle()
+	return len(w.Rows(topics.Objects, string(sweptPin))) - 2
+}
+
+// A repeat after the window has an effect, although the sweep has not deleted the row of the first action yet.
+func TestSweep_KeepsRowsWithoutTheirEffect(t *testing.T) {
+	t.Parallel()
+	w, at := newSweepRig(t)
+	first := actionAt(schemas.Click, sweptPin, at, "first")
+	last := actionAt(schemas.Click, sweptPin, at, "last")
+	proctest.PublishAt(w, w.Streams.Actions, at, string(sweptPin), first)
+	proctest.PublishAt(w, w.Streams.Actions, at.Add(time.Hour), string(sweptPin), last)
+	w.WaitIdle()
+	if got := tick(w, at.Add(96*time.Hour)); got != 3 {
+		t.Fatalf("%d rows when the first action has expired, want the last action, the counts and their sweep", got)
+	}
+	proctest.PublishAt(w, w.Streams.Actions, at.Add(97*time.Hour-time.Second), string(sweptPin), last)
+	proctest.PublishAt(w, w.Streams.Actions, at.Add(97*time.Hour), string(sweptPin), last)
+	w.WaitIdle()
+	if got := len(proctest.Drain(w, w.Streams.ActionsJoined)); got != 3 {
+		t.Errorf("%d actions forwarded, want two and the repeat after the window", got)
+	}
+}
+
+// The timer moves to the earliest expiry, and the sweep of many rows takes several ticks.
+func TestSweep_DeletesEachRowAfterItsExpiry(t *testing.T) {
+	t.Parallel()
+	w, at := newSweepRig(t)
+	actions := make([]*schemas.ActionEvent, 1100)
+	for i := range actions {
+		actions[i] = actionAt(schemas.Click, sweptPin, at, fmt.Sprint("action-", i))
+	}
+	proctest.Publish(w, w.Streams.Actions, string(sweptPin), actions...)
+	w.WaitIdle()
+	show(w, shown(at.Add(-95*time.Hour), sweptPin))
+	w.WaitIdle()
+	if got := tick(w, at); got != 1104 {
+		t.Fatalf("%d rows, want the actions, two steps of counts, the exposure and the sweep", got)
+	}
+	for _, step := range []struct {
+		after time.Duration
+		rows  int
+	}{
+		{time.Hour + 10*time.Minute, 1104}, {2 * time.Hour, 1104}, {2 * time.Hour, 1103}, // the older step is the last of three parts
+		{97 * time.Hour, 603}, {97 * time.Hour, 103}, {97 * time.Hour, 2}, {110 * time.Hour, 1},
+	} {
+		if got := tick(w, at.Add(step.after)); got != step.rows {
+			t.Errorf("after %s: %d rows, want %d", step.after, got, step.rows)
+		}
+	}
+}
