@@ -96,6 +96,7 @@ type ActionsConfig struct {
 
 // VisitLogConfig configures the log of the items that visits showed.
 type VisitLogConfig struct {
+	Share float64 `yaml:"share" range:"0..1" help:"share of the users whose visits are logged, the same users as with sample_entities in feature_log; 0: none"`
 	// Retention must be the same in every process and in `topics apply`.
 	Retention time.Duration `yaml:"retention" default:"720h" range:"24h.." help:"retention of the topic visit-log; topics apply sets it"`
 }
@@ -208,6 +209,7 @@ func (c *Config) settle() {
 	c.Objects.Verbs, c.Actors.Verbs = c.Verbs, c.Verbs
 	c.Generator.HalfLife = c.Fanout.ScoreHalfLife
 	c.Generator.HandoverWait = c.Feed.Longest()
+	c.Generator.VisitLogShare = c.VisitLog.Share
 	c.Related.ScoreHalfLife = c.Fanout.ScoreHalfLife
 }
 

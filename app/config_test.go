@@ -18,6 +18,7 @@ func TestConfig_Validate(t *testing.T) {
 		"rows.max_record_writes: 3999: want at least 4 times fanout.step_followers, 1000": func(c *Config) {
 			c.Fanout.StepFollowers, c.Rows.MaxRecordWrites = 1000, 3999
 		},
+		"visit_log.share: 1.5: want 0 to 1":                  func(c *Config) { c.VisitLog.Share = 1.5 },
 		"visit_log.retention: 1h: want at least 24h":         func(c *Config) { c.VisitLog.Retention = time.Hour },
 		"actions.retention: 23h: want at least 24h":          func(c *Config) { c.Actions.Retention = 23 * time.Hour },
 		"shutdown_timeout: 20.000000001s: want 100ms to 20s": func(c *Config) { c.API.ShutdownTimeout = api.MaxShutdownTimeout + 1 },

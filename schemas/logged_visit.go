@@ -3,11 +3,12 @@ package schemas
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 )
 
 // LoggedVisit has the new items of one visit of a sampled user, as the policy chose them, for training and evaluation. Topic
-// visit-log, key: User.
+// visit-log, key: User. In a Served, the fields before ArmShare are empty: they are those of the Served.
 type LoggedVisit struct {
 	ID        string          `avro:"id" json:"id"` // of the Served
 	User      UserID          `avro:"user" json:"user"`
@@ -69,6 +70,51 @@ type Choice struct {
 	RankScore         RankScore      `avro:"score" json:"score"`             // of a candidate of Explore: its draw
 	Outputs           []LoggedNumber `avro:"outputs" json:"outputs,omitempty"`
 }
+
+// LimitBytes omits the choices of the last items, and counts these items in Cut, so that the encoded record has at most maxBytes.
+// It does not shorten anything else.
+func (v *LoggedVisit) LimitBytes(maxBytes int) {
+	left := maxBytes - v.maxEncodedBytes()
+	for i := range v.Items {
+		for j := range v.Items[i].Choices {
+			left -= v.Items[i].Choices[j].maxEncodedBytes()
+		}
+		if left < 0 {
+			v.omitChoices(i)
+			return
+		}
+	}
+}
+
+// omitChoices omits the choices of the items from an index on.
+func (v *LoggedVisit) omitChoices(from int) {
+	for i := from; i < len(v.Items); i++ {
+		v.Items[i].Choices, v.Items[i].Choice = nil, -1
+	}
+	v.Cut = int32(len(v.Items) - from)
+}
+
+// maxEncodedBytes returns an upper bound of the bytes of the encoded record without choices. Each length takes at most 5 bytes.
+func (v *LoggedVisit) maxEncodedBytes() int {
+	n := 128 + len(v.ID) + len(v.User) + len(v.Feed) + len(v.Arm)
+	for _, f := range v.Features {
+		n += 10 + len(f.Name)
+	}
+	for _, name := range slices.Concat(v.Outputs, v.Degraded) {
+		n += 5 + len(name)
+	}
+	for i := range v.Items {
+		it := &v.Items[i]
+		n += 80 + len(it.Pin) + len(it.Source) + len(it.Pool) + len(it.Author) + 8*len(it.Values) + 8*len(it.Outputs)
+		for name := range it.Parts {
+			n += 13 + len(name)
+		}
+	}
+	return n
+}
+
+// maxEncodedBytes returns an upper bound of the bytes of the encoded choice.
+func (c *Choice) maxEncodedBytes() int { return 48 + len(c.Source) + len(c.Pin) + 8*len(c.Outputs) }
 
 // LoggedNumber is a number that may be NaN or infinite. In JSON, such a number is a string, as strconv.FormatFloat formats it.
 type LoggedNumber float64

@@ -6,7 +6,7 @@
 //	        any users of the partition)
 //	rows    candidates by source and score; live, former and refused follows and blocks; seen pins; the newest
 //	        materialized entries; pins deferred for too long; affinities; activity; state
-//	out     feed-entries (key user), impressions (to the partitions of pins), edge-modes (key followee), erasures (key
+//	out     feed-entries and visit-log (key user), impressions (to the partitions of pins), edge-modes (key followee), erasures (key
 //	        followee, or user), rebuilds (key user), fanout-loop (see schemas.Delivery)
 //
 // # Deliveries
@@ -116,6 +116,7 @@
 //
 //  1. serve drops a repeat and limits the times of a fast clock (served.go).
 //  2. show gives the unseen items their positions, marks them as seen, writes and sends the materialized entries, and sends
+//     the impressions and the record for visit-log (served.go).
 //  3. applyDeferrals counts deferred candidates and drops expired ones; trimSeen removes the oldest seen pins (served.go).
 //  4. recordVisit restarts the inactivity timer, or reactivates the user (activity.go).
 //  5. trimAll removes the seen pins from the pools, once in Cap/4 items (trim.go).

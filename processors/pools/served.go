@@ -99,6 +99,17 @@ func (g *group) show(tx *rows.Tx, own rows.Owner, st *layout.State, s *schemas.S
 	markSeen(own, added)
 	g.materialize(tx, own, st, added)
 	g.sendImpressions(tx, added)
+	g.sendLogged(tx, s)
+}
+
+// sendLogged sends the record of a visit of a sampled user for the log.
+func (g *group) sendLogged(tx *rows.Tx, s *schemas.Served) {
+	if s.Logged == nil {
+		return
+	}
+	v := *s.Logged
+	v.ID, v.User, v.Time, v.Feed, v.Arm = s.ID, s.User, s.Time, s.Feed, s.Arm
+	rows.Send(tx, g.streams.VisitLog, tx.Key(), &v)
 }
 
 // sendImpressions sends the impressions, one record per partition of pins.

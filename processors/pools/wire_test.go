@@ -153,6 +153,10 @@ func (r *rig) visit(user schemas.UserID, id string, repeat int) []schemas.PinID 
 	if len(pins) == 0 {
 		return nil
 	}
+	chunk.Served.Logged = &schemas.LoggedVisit{Policy: schemas.PolicyDeterministic}
+	for _, p := range pins {
+		chunk.Served.Logged.Items = append(chunk.Served.Logged.Items, schemas.LoggedItem{Pin: p, Propensity: 1})
+	}
 	for range repeat {
 		proctest.Publish(r.Wire, r.Streams.Served, string(user), &chunk.Served)
 	}
@@ -161,7 +165,7 @@ func (r *rig) visit(user schemas.UserID, id string, repeat int) []schemas.PinID 
 }
 
 // Visits follow one another immediately, each Served is sent twice, and the process is killed in between. No pin is shown
-// twice, none is missing, and the materialized feed and the impressions contain each shown pin once.
+// twice, none is missing, and the materialized feed, the impressions and the log of visits contain each shown pin once.
 func TestVisits_ShowEachPinOnceThroughKills(t *testing.T) {
 	r := newRig(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100})
 	const user, pins = schemas.UserID("user:me"), 60
@@ -227,6 +231,19 @@ func TestVisits_ShowEachPinOnceThroughKills(t *testing.T) {
 		}
 	}
 	r.checkRecent(user, order)
+	logged := []schemas.PinID{}
+	for i, rec := range proctest.Drain(r.Wire, r.Streams.VisitLog) {
+		v := rec.Value
+		if rec.Key != string(user) || v.User != user || v.ID != fmt.Sprint("visit-", i) || v.Feed != "home" || v.Time == 0 {
+			t.Errorf("visit %d is logged as %+v", i, v)
+		}
+		for _, it := range slices.Backward(v.Items) {
+			logged = append(logged, it.Pin)
+		}
+	}
+	if diff := gocmp.Diff(order, logged); diff != "" {
+		t.Errorf("log of visits (-shown +logged):\n%s", diff)
+	}
 }
 
 // A partition moves from one process to another and back while a user visits. Each process has its own generator. The new

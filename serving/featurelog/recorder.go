@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -101,12 +100,12 @@ func (a *answered) reasons(entity, name string) []string {
 	return a.absent[[2]string{entity, name}]
 }
 
-// samples decides by a hash, so that the decision is the same in every process.
+// samples decides by a hash of the entity; see schemas.Sampled.
 func (r Rule) samples(entity string, asOf time.Time) bool {
 	if !r.SampleEntities {
 		entity += fmt.Sprint("@", asOf.UnixMilli())
 	}
-	return float64(xxhash.Sum64String(entity)>>11)/(1<<53) < r.Share
+	return schemas.Sampled(entity, r.Share)
 }
 
 func (r *Recorder) send(rec *schemas.LoggedFeatures) {

@@ -38,9 +38,12 @@ func (g *Generator) arrange(ctx context.Context, c *composition) error {
 			return err
 		}
 		g.gatherEmbeddings(ctx, c)
-		_, result = g.applyRules(c, visit)
+		final, result = g.applyRules(c, visit)
 	}
 	c.result = &result
+	if c.isLogged && len(result.Items) > 0 {
+		c.logged = g.log(c, final)
+	}
 	if !c.Peek {
 		g.metrics.composed(c)
 	}
@@ -51,7 +54,7 @@ func (g *Generator) arrange(ctx context.Context, c *composition) error {
 //
 //   - A FeedEntries must not exceed rows.Config.MaxValueBytes, which is at least 512 KiB.
 //   - A Served must not exceed schemas.MaxRecordBytes, 1 MiB. It also has up to rules.MaxDeferred deferred and as many expired
-//     pins, about 110 KB together, and two numbers for each source.
+//     pins, about 110 KB together, two numbers for each source, and the log of the visit, at most maxLoggedBytes.
 //
 // 448 KiB are 26 items with the longest facets of an event, or all 100 items of a visit with facets of 4 KB each.
 const maxShownBytes = 448 << 10

@@ -20,6 +20,10 @@ type Config struct {
 	// Feeds are the rules by feed name, such as "home" and "plain".
 	Feeds rules.Feeds `yaml:"feeds" help:"rules by feed name; each changes the feed that its key extends names, else the default feed of its name, else plain"`
 
+	// VisitLogShare is the share of the users whose visits are logged; see schemas.Sampled. The application copies it from
+	// visit_log.share.
+	VisitLogShare float64 `yaml:"-"`
+
 	// HandoverWait is the maximum time from a visit's request for a chunk to the point where the visit may show the
 	// chunk as new. After a partition moved from another process, the generator makes no chunks for this long. Then the
 	// topic served has all items that visits showed as new from chunks of the previous owner. The generator reads the

@@ -171,8 +171,10 @@ func checkServed(req schemas.ChunkRequest) error {
 // composition is a chunk from the request to the result. Each stage fills in its part.
 type composition struct {
 	schemas.ChunkRequest
-	rules rules.Feed
-	arm   string // experiment arm; "": none
+	rules    rules.Feed
+	arm      string  // experiment arm; "": none
+	armShare float64 // probability of the arm, if the visit is logged
+	isLogged bool    // the user is sampled
 
 	// gather
 	offers   map[schemas.Source][]layout.Candidate // of external sources, and popular pins; best first, each pin once
@@ -187,20 +189,28 @@ type composition struct {
 
 	pools  []rules.Pool // filter, and the scores of the model in signals
 	result *rules.Chunk // arrange; nil: not composed
+
+	inferred *inferred            // of the model, if the visit is logged
+	logged   *schemas.LoggedVisit // arrange; nil: the visit is not logged
 }
 
 // newComposition looks up the rules of the feed. It returns an error that wraps schemas.ErrUnknownFeed, or one for a limit out
 // of range.
 func (g *Generator) newComposition(req schemas.ChunkRequest) (*composition, error) {
 	const maxLimit = 100
-	feed, arm, ok := g.feeds.Load().For(req.Feed, req.User)
+	feeds := g.feeds.Load()
+	feed, arm, ok := feeds.For(req.Feed, req.User)
 	if !ok {
 		return nil, fmt.Errorf("feed %q: %w", req.Feed, schemas.ErrUnknownFeed)
 	}
 	if req.Limit < 1 || req.Limit > maxLimit {
 		return nil, fmt.Errorf("limit: %d: want 1 to %d", req.Limit, maxLimit)
 	}
-	return &composition{ChunkRequest: req, rules: feed, arm: arm}, nil
+	c := &composition{ChunkRequest: req, rules: feed, arm: arm, isLogged: !req.Peek && schemas.Sampled(string(req.User), g.cfg.VisitLogShare)}
+	if c.isLogged {
+		c.armShare = feeds.ArmShare(req.Feed, arm)
+	}
+	return c, nil
 }
 
 func (c *composition) degrade(reasons ...string) { c.degraded = append(c.degraded, reasons...) }
@@ -248,6 +258,7 @@ func (g *Generator) chunk(c *composition) *schemas.Chunk {
 	}
 	if c.result != nil {
 		chunk.Served.Items, chunk.Served.Memory, chunk.Served.Expired = c.result.Items, c.result.Memory, c.result.Expired
+		chunk.Served.Logged = c.logged
 	}
 	chunk.ReadRecent = func(ctx context.Context) ([]schemas.FeedEntry, error) { return g.recall(ctx, c) }
 	return chunk

@@ -56,6 +56,9 @@ func modelScorer(cfg inference.Config, service *external.Service, features Featu
 		if err != nil {
 			return nil, err
 		}
+		if c.isLogged {
+			c.inferred = &inferred{cfg.Features, req, outputs}
+		}
 		scores := make(map[schemas.PinID]float64, len(req.Candidates))
 		for i, sum := range outputs.Combine(c.rules.Utility, len(req.Candidates)) {
 			scores[req.Candidates[i].Pin] = sum

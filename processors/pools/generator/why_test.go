@@ -395,6 +395,7 @@ func TestWhy_AgreesWithVisits(t *testing.T) {
 			changeHome(cfg.Feeds, func(home *rules.Feed) {
 				home.Caps = rules.Caps{Window: 4, Author: 1, Board: 1}
 				home.Defer = rules.Defer{Margin: 3, Budget: 2, SessionTimeout: time.Hour, Expiry: 2 * time.Hour}
+				home.Randomize = rules.Randomize{Candidates: rapid.SampledFrom([]int{0, 3}).Draw(rt, "randomized"), Temperature: 1}
 			})
 		})
 		if rapid.Bool().Draw(rt, "block") {
