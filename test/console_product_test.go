@@ -479,18 +479,20 @@ func TestBrowser_ConsoleDecidesOnTerms(t *testing.T) {
 }
 
 // If authentication is enabled, the console requests a token. With a user's token it shows the user's feed, and reports the
-// views that need another token.
+// views that need another token. With a token that only views, it disables the visit.
 func TestBrowser_ConsoleSendsTokens(t *testing.T) {
 	chromium := openBrowser(t)
 	secret := filepath.Join(t.TempDir(), "token.secret")
 	reader := token(t, secret, "--user", "user:reader")
 	operator := token(t, secret, "--service", "ops", "--scope", "feed,features,events,operate")
+	viewer := token(t, secret, "--service", "viewer", "--scope", "view")
 	cfg := testConfig(t)
 	cfg.Auth.SecretFile = secret
 	s := start(t, app.Dev, cfg)
 	for _, c := range []struct{ name, token, wants string }{
 		{"of the user", reader, "document.querySelector('#state-text').textContent.includes('scope operate')"},
-		{"of an operator", operator, "document.querySelector('#state-text').textContent === 'ready'"},
+		{"of an operator", operator, "document.querySelector('#state-text').textContent === 'ready' && !document.querySelector('#visit').disabled"},
+		{"of a viewer", viewer, "document.querySelector('#state-text').textContent === 'ready' && document.querySelector('#visit').disabled"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := chromium.Page(t, View{Width: 1280, Height: 900})

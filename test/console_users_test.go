@@ -204,3 +204,42 @@ func showsConfiguration(t *testing.T, b *Browser) {
 	p.Go(Eval[string](p, "location.href"))
 	p.Wait("the error", says("#config-status", "Cannot read the configuration: requires the scope operate."))
 }
+
+// A control of a change is disabled, with the reason, if the service has no scope for it. All views remain readable.
+func disablesChangesWithoutPermission(t *testing.T, b *Browser) {
+	d := newDesk()
+	linked := item(3, "three")
+	linked["link"] = "https://pins.example/3"
+	d.answers("GET /feed", 200, map[string]any{"items": []any{linked}, "next": nil, "degraded": []string{}})
+	caller := func(scopes ...string) {
+		d.answers("GET /caller", 200, map[string]any{"authentication": true, "subject": "service:console", "scopes": scopes})
+	}
+	caller("view")
+	p := d.open(t, b, wide, "/")
+	Eval[string](p, "sessionStorage.setItem('token', 'x'), ''")
+	opened := func(permitted ...string) {
+		t.Helper()
+		p.Go(Eval[string](p, "location.origin") + "/?user=user:a")
+		for view, controls := range map[string]string{
+			"feed": "#visit, #fresh, [data-verb]", "interests": "#terms [type=submit]", "pipeline": "#dead-letters-retry, #kinds form button",
+		} {
+			Eval[string](p, "location.hash = '"+view+"'")
+			p.Wait("the controls of "+view+" follow the scopes "+strings.Join(permitted, ", "), "((all) => all.length > 1 && all.every((e) => "+
+				quotedList(append([]string{}, permitted...))+".includes(e.dataset.scope) ? !e.disabled && !e.title : e.disabled && e.title === 'requires a token with the scope ' + e.dataset.scope))"+
+				"([...document.querySelectorAll('"+controls+"')])")
+		}
+	}
+	opened()
+	p.Wait("the notice", says("#refused", "The token does not permit visits (scope feed), actions on pins (scope events:actions), retries, limits and decisions (scope operate)."))
+	p.CheckAccessible("a console without permissions")
+	Eval[string](p, "location.hash = 'feed'")
+	p.Wait("the link", "document.querySelector('.card h2 a')")
+	Eval[string](p, "((a) => { a.addEventListener('click', (event) => event.preventDefault()); a.click(); return ''; })(document.querySelector('.card h2 a'))")
+	caller("view", "feed", "events")
+	opened("feed", "events:actions")
+	p.Wait("the notice of the rest", says("#refused", "The token does not permit retries, limits and decisions (scope operate)."))
+	if sent := d.bodies("POST /events"); len(sent) > 0 {
+		t.Errorf("the console sent %q without permission", sent)
+	}
+	p.Check()
+}

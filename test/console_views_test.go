@@ -71,6 +71,7 @@ func newDesk() *desk {
 		"GET /interests": {200, map[string]any{"interests": []any{map[string]any{
 			"interest": "interest:" + hostile[:60], "strength": 2, "share": 1, "evidence": []any{evidence("save", "pin:"+hostile[:60]), evidence("click", "pin:2"), evidence("view", "pin:3")},
 		}}}},
+		"GET /caller":         {200, map[string]any{"authentication": true, "subject": "user:a", "user": "user:a", "scopes": []string{}}},
 		"GET /users":          {200, map[string]any{"users": []string{"user:" + hostile, "user:ada"}}},
 		"GET /graph":          {200, map[string]any{"user": "user:a", "follows": []any{map[string]any{"id": "user:kaya", "weight": 1.5}, map[string]any{"id": "board:" + hostile, "weight": 1}}, "following": 9, "blocks": []string{"user:" + hostile}, "blocking": 1, "followers": 1234}},
 		"GET /config":         {200, map[string]any{"fanout": map[string]any{"score_half_life": "16h38m8s"}, "odd": map[string]any{"key": hostile, "list": []int{1, 2}}}},
@@ -288,6 +289,7 @@ func TestBrowser_Console(t *testing.T) {
 		{"shows no targets of sources without a share", showsNoTargetsWithoutShare},
 		{"recovers from an unknown view", recoversFromUnknownView},
 		{"sends a token", sendsToken},
+		{"disables changes without permission", disablesChangesWithoutPermission},
 		{"decides on terms", decidesOnTerms},
 		{"shows more terms", showsMoreTerms},
 		{"sends clicks", sendsClicks},

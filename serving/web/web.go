@@ -5,7 +5,7 @@
 //
 //	js/main.js       the user, the view, and periodic updates of the view
 //	js/feed.js …     one file per view: feed with sidebar, pools, features, interests, pipeline with diagram, insights with plots
-//	js/api.js        requests, event streams, tokens
+//	js/api.js        requests, event streams, tokens; js/permissions.js disables controls that the token does not permit
 //	js/docs.js       the documentation of the API, rendered from /v1/openapi.json
 //	js/dom.js        DOM helpers; data from the API is inserted as text, never as markup
 //	vendor/dagre.js  dist/dagre.esm.js of the npm package @dagrejs/dagre 3.1.3, unchanged; dagre.txt is its license (MIT)

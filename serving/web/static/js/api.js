@@ -11,13 +11,18 @@ export class Problem extends Error {
 
 let token = remembered();
 let prompt = async () => null; // asks the user of the console for a token; null: none
+let entered = () => {}; // called with each new token
 let prompting = null; // the open prompt, shared by all calls
 let declined = false; // the prompt was declined, and is not repeated until allowPrompt
 
-// onUnauthorized sets the function that asks for a token after a 401. It receives the detail of the problem.
-export function onUnauthorized(promptForToken) {
+// onUnauthorized sets the function that asks for a token after a 401, which receives the detail of the problem, and the one that
+// is called when there is a new token.
+export function onUnauthorized(promptForToken, tokenEntered) {
   prompt = promptForToken;
+  entered = tokenEntered;
 }
+
+export const hasToken = () => Boolean(token);
 
 // allowPrompt allows the next 401 to ask for a token again.
 export function allowPrompt() {
@@ -31,6 +36,7 @@ function remembered() {
 function remember(text) {
   token = text;
   try { sessionStorage.setItem('token', text); } catch { /* the storage is blocked */ }
+  entered();
 }
 
 function headers(more) {

@@ -3,6 +3,7 @@
 import { $, h, updateList, renderIfChanged, setText } from './dom.js';
 import { call, post, query } from './api.js';
 import { ago, count, short, unread, whole } from './format.js';
+import { permits, restrict } from './permissions.js';
 
 const pause = 3000; // ms between automatic refreshes
 const most = 50; // records shown
@@ -75,8 +76,8 @@ function limitForm(kind) {
   const form = h('form', { class: 'inline', 'aria-label': `Limit of ${kind}`, onsubmit: (event) => { event.preventDefault(); set(true); }, oninput: () => { form.dataset.touched = 'yes'; } },
     h('label', null, 'per second ', h('input', { name: 'rate', type: 'number', min: 0, max: 10000, step: 'any', required: true })),
     h('label', null, 'priority ', h('input', { name: 'priority', type: 'number', min: -2147483648, max: 2147483647, step: 1, required: true })),
-    h('button', { type: 'submit' }, 'Set'),
-    h('button', { type: 'button', onclick: () => set(false) }, 'As configured'));
+    restrict(h('button', { type: 'submit' }, 'Set'), 'operate'),
+    restrict(h('button', { type: 'button', onclick: () => set(false) }, 'As configured'), 'operate'));
   return form;
 }
 
@@ -136,7 +137,7 @@ function showRecords(list, problems) {
   const by = states.map((s) => [list.filter((r) => r.state === s).length, s]).filter(([n]) => n).map(([n, s]) => `${n} ${s}`);
   const summary = list.length ? `${count(list.length, 'record', 'records')}${list.length === most ? ' or more' : ''}${by.length ? `: ${by.join(', ')}` : ''}.` : 'None.';
   setText($('dead-letters-status'), [...problems, problems.length && !list.length ? '' : summary].filter(Boolean).join(' '));
-  $('dead-letters-retry').disabled = list.every(isSettled);
+  $('dead-letters-retry').disabled = list.every(isSettled) || !permits('operate');
   updateList($('dead-letters'), list, (r) => r.key, makeRecord, showRecord);
 }
 

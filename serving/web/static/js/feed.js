@@ -4,6 +4,7 @@ import { $, h, s, announce, setText } from './dom.js';
 import { call, listen, ofUser, publish, query } from './api.js';
 import { ago, count, hash, name, sourceClass, unread, without } from './format.js';
 import { app, current } from './app.js';
+import { permits, restrict } from './permissions.js';
 import { scoreOf, titleOf } from './scores.js';
 import { opener } from './why.js';
 
@@ -181,9 +182,9 @@ function link(item) {
 function acts(item, panel) {
   const title = item.title || name(item.pin);
   return h('div', { class: 'acts', role: 'group', 'aria-label': `Actions of ${name(app.user)}` },
-    verbs.map((verb) => h('button', {
+    verbs.map((verb) => restrict(h('button', {
       type: 'button', 'data-verb': verb, 'aria-pressed': 'false', 'aria-label': `${verb} ${title}`, onclick: () => act(verb, item),
-    }, verb[0].toUpperCase() + verb.slice(1))),
+    }, verb[0].toUpperCase() + verb.slice(1)), 'events:actions')),
     opener(item.pin, 'Why', panel, { 'aria-label': `why ${title}`, class: 'why-button' }));
 }
 
@@ -202,8 +203,10 @@ function actionOf(verb, pin) {
   return actions.get(key);
 }
 
-// followLink records a click for each time that the link is followed. An unconfirmed click is sent again instead.
+// followLink records a click for each time that the link is followed, if the token permits it. An unconfirmed click is sent again
+// instead.
 function followLink(item) {
+  if (!permits('events:actions')) return;
   const action = actionOf('click', item.pin);
   if (action.state === 'accepted') actions.delete(action.key);
   act('click', item);

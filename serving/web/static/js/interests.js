@@ -4,6 +4,7 @@ import { $, bar, h, updateList, renderIfChanged, announce, setBar, setText } fro
 import { call, ofUser, post, query } from './api.js';
 import { ago, count, name, percent, short, unread, whole } from './format.js';
 import { app, current } from './app.js';
+import { restrict } from './permissions.js';
 
 const most = 50; // interests of a user
 const first = 50, step = 200, mostTerms = 1000; // terms shown per state; mostTerms is the maximum of the API
@@ -115,7 +116,7 @@ function decideForm(t, problem) {
   return h('form', { class: 'inline', 'aria-label': `Decide about ${t.term}`, onsubmit: (event) => {
     event.preventDefault();
     decide({ term: t.term, state: what.value, [decisions[what.value].field]: text.value.trim() }, problem);
-  } }, h('span', null, t.term), what, text, h('button', { type: 'submit' }, 'Decide'));
+  } }, h('span', null, t.term), what, text, restrict(h('button', { type: 'submit' }, 'Decide'), 'operate'));
 }
 
 // reopenForm withdraws a decision. Terms that the configuration blocks have no form.
@@ -124,7 +125,7 @@ function reopenForm(t, problem) {
   return h('form', { class: 'inline', 'aria-label': `Reopen ${t.term}`, onsubmit: (event) => {
     event.preventDefault();
     decide({ term: t.term, state: 'candidate' }, problem);
-  } }, h('button', { type: 'submit' }, 'Reopen'));
+  } }, restrict(h('button', { type: 'submit' }, 'Reopen'), 'operate'));
 }
 
 async function decide(decision, problem) {

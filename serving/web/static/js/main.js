@@ -1,9 +1,10 @@
 // The console: the user, the view, and the periodic updates of the visible view.
 
 import { $, h, setText } from './dom.js';
-import { allowPrompt, call, onUnauthorized } from './api.js';
+import { allowPrompt, call, hasToken, onUnauthorized } from './api.js';
 import { name } from './format.js';
 import { app, current } from './app.js';
+import * as permissions from './permissions.js';
 import * as scores from './scores.js';
 import * as search from './search.js';
 import * as feed from './feed.js';
@@ -185,7 +186,8 @@ function start() {
   });
   window.addEventListener('popstate', fromAddress);
   window.addEventListener('hashchange', () => { show(true); refresh(); });
-  onUnauthorized(promptForToken);
+  onUnauthorized(promptForToken, permissions.load);
+  if (hasToken()) permissions.load();
   for (const v of [compare, pipeline, features, interests, insights, config]) v.start();
   feed.start(() => open(true));
   search.start(async (user) => {
