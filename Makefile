@@ -244,6 +244,7 @@ bench-feed: ## measure deliveries against a bare loop, latencies and chunks; BEN
 	$(GOTEST) -run '^$$' -bench Feed -benchtime 1x ./internal/tools/bench
 	$(GOTEST) -run '^$$' -bench Deliveries -benchtime 1x ./processors/pools
 	$(GOTEST) -run '^$$' -bench 'Chunk|Waiting' -benchtime 4000x ./processors/pools
+	$(GOTEST) -run '^$$' -bench Spacing -benchtime 20x ./processors/rules
 
 bench-scale: build ## measure time, memory and disk of 1.2 million users with 10 million edges; PEOPLE=30000 is a fortieth
 	.ci/scale bin/smartfeed

@@ -107,6 +107,25 @@ func TestMake_SpacingIncludesAllItemsAbove(t *testing.T) {
 	}
 }
 
+// The logged choices of a place have the scores that it was drawn with: those of the first place are not reduced.
+func TestRandomize_LogsReducedScores(t *testing.T) {
+	f := Feed{DefaultShare: 1, ShareWindow: 100, Spacing: Spacing{Strength: 2}, Randomize: Randomize{Candidates: 3, Temperature: 1}}
+	east := NewVector([]float32{1, 0})
+	k := Signals{Vectors: map[schemas.PinID]Vector{"pin:a": east, "pin:b": east, "pin:c": east}}
+	pools := []Pool{{Source: "s", Candidates: []Candidate{{Pin: "pin:a", PoolScore: 3}, {Pin: "pin:b", PoolScore: 2}, {Pin: "pin:c", PoolScore: 1}}}}
+	for place, it := range f.Logged(Visit{User: "user:me", Limit: 3}, pools, k).Items {
+		for _, choice := range it.Choices {
+			want := map[schemas.PinID]schemas.RankScore{"pin:a": 3, "pin:b": 2, "pin:c": 1}[choice.Pin] - schemas.RankScore(2*min(place, 1))
+			if math.Abs(float64(choice.RankScore-want)) > 1e-6 {
+				t.Errorf("place %d: %s has score %v, want %v", place, choice.Pin, choice.RankScore, want)
+			}
+		}
+		if len(it.Choices) != 3-place {
+			t.Errorf("place %d has %d choices, want %d", place, len(it.Choices), 3-place)
+		}
+	}
+}
+
 func TestExplain_SimilarPin(t *testing.T) {
 	f := Feed{DefaultShare: 1, ShareWindow: 100, Spacing: Spacing{Strength: 2}}
 	east, north := NewVector([]float32{1, 0}), NewVector([]float32{0, 1})

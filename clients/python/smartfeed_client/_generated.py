@@ -113,7 +113,7 @@ class _Why(TypedDict):
 
 class Why(_Why, total=False):
     arm: str
-    reason: Literal["outranked", "beyond_head", "cap_author", "cap_board", "cap_interest", "no_share", "own_rule", "weak", "deferred_earlier", "deleted", "author_deleted", "own", "block", "no_edge", "followee_cap", "seen_trimmed", "expired", "deferral_expired", "cap", "undelivered", "unknown", "user_deleted"]
+    reason: Literal["outranked", "beyond_head", "cap_author", "cap_board", "cap_interest", "similar", "no_share", "own_rule", "weak", "deferred_earlier", "deleted", "author_deleted", "own", "block", "no_edge", "followee_cap", "seen_trimmed", "expired", "deferral_expired", "cap", "undelivered", "unknown", "user_deleted"]
     place: int
     since: str
 

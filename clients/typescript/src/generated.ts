@@ -837,7 +837,7 @@ export interface components {
         FeedPage: {
             items: components["schemas"]["FeedItem"][];
             next: string | null;
-            /** @description The unavailable parts: generator (no new items), served (new items could not be recorded in time, so none are shown), reactivating (the user was inactive, and the backfill is incomplete), items, pulled, popular, affinities, model, source:NAME (not used to select new items), store, stale (items down to a gap). Empty if nothing was. */
+            /** @description The unavailable parts: generator (no new items), served (new items could not be recorded in time, so none are shown), reactivating (the user was inactive, and the backfill is incomplete), items, pulled, popular, embeddings, affinities, model, source:NAME (not used to select new items), store, stale (items down to a gap). Empty if nothing was. */
             degraded: string[];
         };
         PinItem: {
@@ -889,7 +889,7 @@ export interface components {
         PinPage: {
             items: components["schemas"]["PinItem"][];
             next: string | null;
-            /** @description The unavailable parts: generator (no new items), served (new items could not be recorded in time, so none are shown), reactivating (the user was inactive, and the backfill is incomplete), items, pulled, popular, affinities, model, source:NAME (not used to select new items), store, stale (items down to a gap). Empty if nothing was. */
+            /** @description The unavailable parts: generator (no new items), served (new items could not be recorded in time, so none are shown), reactivating (the user was inactive, and the backfill is incomplete), items, pulled, popular, embeddings, affinities, model, source:NAME (not used to select new items), store, stale (items down to a gap). Empty if nothing was. */
             degraded: string[];
         };
         Count: {
@@ -928,11 +928,11 @@ export interface components {
              */
             fate: "shown" | "pending" | "next" | "waiting" | "deferred" | "hidden" | "out";
             /**
-             * @description waiting: outranked, beyond_head, cap_author, cap_board, cap_interest, no_share, own_rule. deferred: weak, deferred_earlier. hidden, and shown when it may not be seen any more: deleted, author_deleted, own, block, no_edge, followee_cap. out: seen_trimmed, expired, deferral_expired, cap, undelivered, unknown, user_deleted. Absent: none is needed.
+             * @description waiting: outranked, beyond_head, cap_author, cap_board, cap_interest, similar, no_share, own_rule. deferred: weak, deferred_earlier. hidden, and shown when it may not be seen any more: deleted, author_deleted, own, block, no_edge, followee_cap. out: seen_trimmed, expired, deferral_expired, cap, undelivered, unknown, user_deleted. Absent: none is needed.
              * @enum {string}
              */
-            reason?: "outranked" | "beyond_head" | "cap_author" | "cap_board" | "cap_interest" | "no_share" | "own_rule" | "weak" | "deferred_earlier" | "deleted" | "author_deleted" | "own" | "block" | "no_edge" | "followee_cap" | "seen_trimmed" | "expired" | "deferral_expired" | "cap" | "undelivered" | "unknown" | "user_deleted";
-            /** @description The users or objects that are the reason: authors, boards, interests. */
+            reason?: "outranked" | "beyond_head" | "cap_author" | "cap_board" | "cap_interest" | "similar" | "no_share" | "own_rule" | "weak" | "deferred_earlier" | "deleted" | "author_deleted" | "own" | "block" | "no_edge" | "followee_cap" | "seen_trimmed" | "expired" | "deferral_expired" | "cap" | "undelivered" | "unknown" | "user_deleted";
+            /** @description The users or objects that are the reason: authors, boards, interests. For similar, the pin that it is similar to. */
             by: string[];
             /** @description Position in the chunk of a visit now, for the fate next. */
             place?: number;

@@ -28,7 +28,7 @@ func newMetrics(reg prometheus.Registerer) (metrics, error) {
 	m := metrics{
 		items:    counter("items_total", "Items in composed chunks, by feed, experiment arm and source.", "feed", "arm", "source"),
 		relaxed:  counter("relaxed_chunks_total", "Chunks composed with relaxed caps, by relaxation level.", "feed", "level"),
-		external: counter("external_calls_total", "Calls to external candidate sources and to the model, by outcome.", "service", "outcome"),
+		external: counter("external_calls_total", "Calls to external candidate sources, to the model and for embeddings, by outcome.", "service", "outcome"),
 		rejected: counter("rejected_candidates_total", "Candidates of external sources rejected because they were malformed or over the limit.", "source"),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "smartfeed_generator_chunk_duration_seconds", Help: "Time to compose a chunk, including the wait for the user's previous visit, in seconds.",
@@ -56,7 +56,7 @@ func (m metrics) composed(c *composition) {
 	}
 }
 
-// called counts the outcome of a call to an external service.
+// called counts the outcome of a call to an external service, or of a lookup of embeddings.
 func (m metrics) called(service string, err error) {
 	m.external.WithLabelValues(service, outcomeOf(err)).Inc()
 }
