@@ -13,10 +13,12 @@ import (
 
 const sweptPin = schemas.PinID("pin:1")
 
-// newSweepRig starts the group with default durations and publishes a pin.
+// newSweepRig starts the group with default durations, without popular pins, and publishes a pin.
 func newSweepRig(t *testing.T) (w *proctest.Wire, at time.Time) {
 	w, at = proctest.New(t), now()
-	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedUsers{}))
+	cfg := objects.DefaultConfig()
+	cfg.Popular.MaxPins = 0
+	w.Start("a", objects.Group(cfg, w.Streams, deletedUsers{}))
 	proctest.Publish(w, w.Streams.Pins, string(sweptPin), pinAt(schemas.Create, sweptPin, at, "c"))
 	return w, at
 }
