@@ -210,7 +210,7 @@ func (s *started) checkRemains(list []ops.Remain) {
 			s.t.Errorf("erase does not report %s, which contains the user", topic)
 		}
 	}
-	for _, topic := range []string{topics.Deliveries, topics.BoardSaves, topics.RelatedPairs, topics.InterestMarks, topics.DeadLetters} {
+	for _, topic := range []string{topics.Deliveries, topics.BoardSaves, topics.RelatedPairs, topics.InterestMarks, topics.DeadLetters, topics.VisitLog} {
 		if !slices.Contains(named, topic) {
 			s.t.Errorf("%s does not contain the user: the test covers nothing", topic)
 		}
@@ -277,7 +277,8 @@ func TestErase_RemovesEveryTrace(t *testing.T) {
 }
 
 func testErase(t *testing.T, cfg Config) {
-	cfg.Retries.InitialDelay = time.Hour
+	cfg.Retries.InitialDelay, cfg.VisitLog.Share = time.Hour, 1
+	cfg.settle()
 	s := start(t, cfg)
 	s.publish(lifeOfAUser(time.Now())...)
 	s.publishUnreadable()

@@ -106,7 +106,7 @@
 // # Effects and guarantees
 //
 // Effects are counted: deactivated, reactivated and rebuilt in users; deferred and deferred_shown in candidates;
-// admitted_follows in follows that were refused before.
+// admitted_follows in follows that were refused before; logged_visits in visits.
 //
 // Every record has its effect exactly once; see package rows. Generator reads the same rows and writes none.
 //
@@ -185,6 +185,7 @@ const (
 	effectReactivated = "reactivated"
 	effectRebuilt     = "rebuilt"
 	effectAdmitted    = "admitted_follows"
+	effectLogged      = "logged_visits"
 
 	effectDeliveries = "deliveries"         // candidates delivered over an edge, one per pin and user
 	effectNeighbors  = "related_deliveries" // candidates delivered by related, one per pin and user

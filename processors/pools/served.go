@@ -110,6 +110,7 @@ func (g *group) sendLogged(tx *rows.Tx, s *schemas.Served) {
 	v := *s.Logged
 	v.ID, v.User, v.Time, v.Feed, v.Arm = s.ID, s.User, s.Time, s.Feed, s.Arm
 	rows.Send(tx, g.streams.VisitLog, tx.Key(), &v)
+	tx.Effect(effectLogged, 1)
 }
 
 // sendImpressions sends the impressions, one record per partition of pins.
