@@ -90,9 +90,9 @@ func printEvaluation(out io.Writer, r *evaluate.Report) error {
 func printExperiment(t *tables, x experiment.Experiment) {
 	t.line("")
 	t.row("feed " + x.Feed)
-	t.row("ARM", "SHARE", "USERS", "VISITS", "ITEMS")
+	t.row("ARM", "SHARE", "USERS", "VISITS", "ITEMS", "SWITCHED")
 	for _, a := range x.Arms {
-		t.row(cmp.Or(a.Arm, "–"), a.Share, a.Users, a.Visits, a.Items)
+		t.row(cmp.Or(a.Arm, "–"), a.Share, a.Users, a.Visits, a.Items, a.Switched)
 	}
 	switch r := x.SampleRatio; {
 	case r == nil:
@@ -100,9 +100,6 @@ func printExperiment(t *tables, x experiment.Experiment) {
 		t.row(fmt.Sprintf("SAMPLE RATIO MISMATCH: p = %.2g: the users do not match the shares, so do not compare the arms", r.PValue))
 	default:
 		t.row(fmt.Sprintf("sample ratio: p = %.2g", r.PValue))
-	}
-	if x.Switched > 0 {
-		t.row(fmt.Sprintf("%d users were in several arms, and count in each", x.Switched))
 	}
 	t.row("ACTION", "ARM", "COUNT", "CENSORED", "PER ITEM", "PER VISIT", "DIFFERENCE PER ITEM", "DAYS NEEDED")
 	for k := range x.Arms[0].Actions {

@@ -90,25 +90,25 @@ type SampleRatio struct {
 // Online Controlled Experiments", KDD 2019: lower than usual, because each experiment is checked repeatedly.
 const mismatch = 0.0005
 
-// newSampleRatio checks arms with the given users and shares. It returns nil for one arm, and for unknown shares (0).
-func newSampleRatio(users []int, shares []float64) *SampleRatio {
-	total, sum := 0, 0.0
-	for i := range users {
-		if shares[i] <= 0 {
+// newSampleRatio checks arms. It returns nil for one arm, and without users or shares.
+func newSampleRatio(arms []Tally) *SampleRatio {
+	users, shares := 0, 0.0
+	for _, t := range arms {
+		if t.Share <= 0 {
 			return nil
 		}
-		total += users[i]
-		sum += shares[i]
+		users += t.Users
+		shares += t.Share
 	}
-	if len(users) < 2 || total == 0 {
+	if len(arms) < 2 || users == 0 {
 		return nil
 	}
 	chiSquare := 0.0
-	for i := range users {
-		expected := float64(total) * shares[i] / sum
-		chiSquare += (float64(users[i]) - expected) * (float64(users[i]) - expected) / expected
+	for _, t := range arms {
+		expected := float64(users) * t.Share / shares
+		chiSquare += (float64(t.Users) - expected) * (float64(t.Users) - expected) / expected
 	}
-	p := chiSquareTail(chiSquare, len(users)-1)
+	p := chiSquareTail(chiSquare, len(arms)-1)
 	return &SampleRatio{PValue: p, Mismatch: p < mismatch}
 }
 

@@ -46,7 +46,7 @@ func TestCompare_CoversTruth(t *testing.T) {
 	for seed := range uint64(runs) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		arm := func(rate float64) Tally {
-			a := ActionTally{Verb: "save"}
+			a := ActionTally{}
 			for range 400 {
 				own, items := rate*2*random.Float64(), 1+random.IntN(60) // the user's rate is uniform around that of the arm
 				acted := 0.0
@@ -59,7 +59,7 @@ func TestCompare_CoversTruth(t *testing.T) {
 			}
 			return Tally{Actions: []ActionTally{a}}
 		}
-		d := Compare([]Tally{arm(0.2), arm(0.2 + truth)}, 1, 0.05).Arms[1].Actions[0].Difference
+		d := Compare([]Tally{arm(0.2), arm(0.2 + truth)}, 1, 0.05)[0].Arms[1].Actions[0].Difference
 		if d.Low <= truth && truth <= d.High {
 			covered++
 		}
@@ -97,7 +97,11 @@ func TestSampleRatio(t *testing.T) {
 		"users lost":     {[]int{5000, 4600}, []float64{0.5, 0.5}, true, true},
 		"three arms":     {[]int{5000, 2500, 2200}, []float64{0.5, 0.25, 0.25}, true, true},
 	} {
-		if r := newSampleRatio(c.users, c.shares); (r != nil) != c.tested || r != nil && r.Mismatch != c.mismatch {
+		var arms []Tally
+		for i, n := range c.users {
+			arms = append(arms, Tally{Count: Count{Users: n, Share: c.shares[i]}})
+		}
+		if r := newSampleRatio(arms); (r != nil) != c.tested || r != nil && r.Mismatch != c.mismatch {
 			t.Errorf("%s: got %+v, want tested %v, mismatch %v", name, r, c.tested, c.mismatch)
 		}
 	}
@@ -109,10 +113,10 @@ func TestDaysNeeded(t *testing.T) {
 	half := Sums{Users: users, X: users / 10, Y: users, XX: users / 10, XY: users / 10, YY: users}
 	e := Compare([]Tally{{Actions: []ActionTally{{PerItem: half}}}, {Actions: []ActionTally{{PerItem: half}}}}, 2, 0.05)
 	want := 2 * math.Pow(1.959964+0.841621, 2) * 2 * 0.1 * 0.9 / math.Pow(0.005, 2) / users // the two days had 1,000 users in each arm
-	if got := e.Arms[1].Actions[0].DaysNeeded; got == nil || !near(*got, want, want/500) {
+	if got := e[0].Arms[1].Actions[0].DaysNeeded; got == nil || !near(*got, want, want/500) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if got := e.Arms[0].Actions[0].DaysNeeded; got != nil {
+	if got := e[0].Arms[0].Actions[0].DaysNeeded; got != nil {
 		t.Errorf("control: got %v, want none", *got)
 	}
 }

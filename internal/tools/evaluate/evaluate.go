@@ -178,14 +178,7 @@ func (e *evaluation) arms() (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	days := max(1, report.To.Sub(report.From).Hours()/24)
-	byFeed := map[string][]armKey{}
-	for _, key := range slices.SortedFunc(maps.Keys(arms), func(a, b armKey) int { return cmp.Compare(a.arm, b.arm) }) {
-		byFeed[key.feed] = append(byFeed[key.feed], key)
-	}
-	for _, feed := range slices.Sorted(maps.Keys(byFeed)) {
-		report.Experiments = append(report.Experiments, e.compare(byFeed[feed], arms, days))
-	}
+	report.Experiments = experiment.Compare(e.tallies(arms), max(1, report.To.Sub(report.From).Hours()/24), e.Effect)
 	return report, nil
 }
 
@@ -196,23 +189,22 @@ func (e *evaluation) policyFeed() string {
 	return e.Policy.Feed
 }
 
-// compare compares the arms of a feed. The users in no other arm are the control, because "" comes first.
-func (e *evaluation) compare(keys []armKey, arms map[armKey]*armCount, days float64) experiment.Experiment {
-	var tallies []experiment.Tally
-	in := map[string]int{} // arms by user
-	for _, key := range keys {
-		tallies = append(tallies, arms[key].tally(key, e.labels))
-		for user := range arms[key].users {
-			in[user]++
+// tallies returns the counts of all arms.
+func (e *evaluation) tallies(arms map[armKey]*armCount) (list []experiment.Tally) {
+	for key, a := range arms {
+		t := a.tally(e.labels)
+		t.Feed, t.Arm = key.feed, key.arm
+		for user := range a.users {
+			for other, o := range arms {
+				if other.feed == key.feed && other.arm != key.arm && o.users[user] != nil {
+					t.Switched++
+					break
+				}
+			}
 		}
+		list = append(list, t)
 	}
-	x := experiment.Compare(tallies, days, e.Effect)
-	for _, n := range in {
-		if n > 1 {
-			x.Switched++
-		}
-	}
-	return x
+	return list
 }
 
 // add counts a row.
@@ -244,14 +236,14 @@ func (a *armCount) add(r *training.Row, labels []label) {
 	}
 }
 
-// tally returns the counts of the arm. An arm whose share changed has none.
-func (a *armCount) tally(key armKey, labels []label) experiment.Tally {
-	t := experiment.Tally{Feed: key.feed, Arm: key.arm, Share: a.share, Users: len(a.users), Visits: a.visits, Items: a.items}
+// tally returns the counts of the arm. An arm whose share changed has no share.
+func (a *armCount) tally(labels []label) (t experiment.Tally) {
+	t.Count = experiment.Count{Share: a.share, Users: len(a.users), Visits: a.visits, Items: a.items}
 	if a.varies {
 		t.Share = 0
 	}
 	for i, l := range labels {
-		action := experiment.ActionTally{Verb: l.verb}
+		action := experiment.ActionTally{ActionCount: experiment.ActionCount{Verb: l.verb}}
 		for _, user := range slices.Sorted(maps.Keys(a.users)) { // in an order, so that the rounding is the same in each run
 			c := a.users[user][i]
 			action.Count += c.acted
