@@ -76,12 +76,11 @@ func (a *Admin) Release(ctx context.Context) (Release, error) {
 	if err := json.Unmarshal(text, &modules); err != nil {
 		return "", fmt.Errorf("read version of pinot: %w", err)
 	}
-	for module, version := range modules {
-		if strings.HasPrefix(module, "pinot-") {
-			return releaseOf(version), nil
-		}
+	version, known := modules["pinot-controller"] // plugins can have other versions
+	if !known {
+		return "", errors.New("read version of pinot: the controller does not report pinot-controller")
 	}
-	return "", errors.New("read version of pinot: the controller reports no module")
+	return releaseOf(version), nil
 }
 
 // wanted is the expected schema and configuration of a table.

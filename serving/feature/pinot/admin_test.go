@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
 // controller is a fake that stores what it receives, and adds to a returned table what a real controller adds.
@@ -31,7 +33,7 @@ func (c *controller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case c.broken:
 		http.Error(w, "no quorum", http.StatusInternalServerError)
 	case r.URL.Path == "/version":
-		_, _ = io.WriteString(w, `{"other":"9","pinot-kafka-2.0":"0.11.0-1b4d6b6b0a"}`)
+		_, _ = io.WriteString(w, `{"pinot-kafka-2.0":"9","pinot-controller":"0.11.0-1b4d6b6b0a"}`)
 	case r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/schemas/"):
 		if c.kept[r.URL.Path] == nil {
 			http.NotFound(w, r)
@@ -124,6 +126,20 @@ func TestSetup_DefinitionsEqualApply(t *testing.T) {
 	}
 	if _, err := setup.Definitions("boards", V0); err == nil {
 		t.Error("an unknown table is accepted")
+	}
+}
+
+// From 1.0 on, Pinot forgets the id of an action that is older than the newest one by the TTL, and keeps the action's next copy.
+// The newest one can be ahead of the clock. An action that a window contains must be known.
+func TestTables_KeepIDsOfActionsInWindows(t *testing.T) {
+	text, err := configOf(TableName, V1, Stream{})
+	must.OK(t, err)
+	var table struct {
+		DedupConfig struct{ MetadataTTL int64 }
+	}
+	must.OK(t, json.Unmarshal(text, &table))
+	if got, want := table.DedupConfig.MetadataTTL, (feature.Kept + schemas.MaxAhead).Milliseconds(); got < want {
+		t.Errorf("ids are kept for %d ms, want at least %d", got, want)
 	}
 }
 

@@ -55,6 +55,9 @@ type Stream struct {
 // versions of a pin, the highest remains. Of the counts of a step, and of the means of a pin's actors, the later record
 // remains: their comparison column is a part of the key, and so always equal.
 //
+// On 1.x, metadataTTL limits the ids of actions in the heap: two hours longer than the windows, because it counts from the newest
+// action, which can be ahead of the clock.
+//
 // On 1.x, stream properties make the decoder return times as the numbers in the record, because the transform of ts divides
 // microseconds. Releases after 1.5 convert them to java.sql.Timestamp unless extractRawTimeValues is set (apache/pinot 18400),
 // and earlier ones if enableLogicalTypes is true. A decoder ignores the property that it does not know. continueOnError
