@@ -474,8 +474,70 @@ func (s httpAPI) checkItems(d *dataset) {
 	if len(pins) == 0 {
 		s.t.Fatal("no pin with actions in the window")
 	}
-	for pin, features := range s.ask(feature.Request{Features: []string{"pin_actions_24h"}, Pins: pins}) {
-		s.sameCounts(schemas.UserID(pin), features["pin_actions_24h"], want[schemas.PinID(pin)])
+	actors := actorsOf(d)
+	for pin, features := range s.ask(feature.Request{Features: []string{"pin_actions_24h", "pin_actors_24h", "pin_saves_24h"}, Pins: pins}) {
+		counts := want[schemas.PinID(pin)]
+		s.sameCounts(schemas.UserID(pin), features["pin_actions_24h"], counts)
+		if got := features["pin_saves_24h"]; got != float64(counts["save"]) {
+			s.t.Errorf("pin_saves_24h of %s: got %v, want %d", pin, got, counts["save"])
+		}
+		n := float64(len(actors[schemas.ID(pin)]))
+		if got, _ := features["pin_actors_24h"].(float64); math.Abs(got-n) > 0.1*n { // an estimate
+			s.t.Errorf("pin_actors_24h of %s: got %v, want about %v", pin, got, n)
+		}
+	}
+	s.checkPairs(d, pins)
+	s.checkAttributes(d, pins)
+}
+
+// actorsOf returns the users who acted on each pin.
+func actorsOf(d *dataset) map[schemas.ID]map[schemas.UserID]bool {
+	actors := map[schemas.ID]map[schemas.UserID]bool{}
+	for _, user := range d.product.Users() {
+		for _, a := range d.product.Actions(user) {
+			if actors[a.Object] == nil {
+				actors[a.Object] = map[schemas.UserID]bool{}
+			}
+			actors[a.Object][user] = true
+		}
+	}
+	return actors
+}
+
+// checkPairs compares a feature of pairs of a user with each pin.
+func (s httpAPI) checkPairs(d *dataset, pins []schemas.PinID) {
+	s.t.Helper()
+	at := d.last.Add(time.Second)
+	liked := oracle.Feature{Verbs: []schemas.Verb{schemas.Click, schemas.Save}, Window: 96 * time.Hour}
+	req, counted := feature.Request{Features: []string{"pair_author_96h"}, At: &at}, 0
+	for i, pin := range pins {
+		req.Pairs = append(req.Pairs, feature.UserPin{User: d.users[i%len(d.users)], Pin: pin})
+	}
+	values := s.ask(req)
+	for _, pair := range req.Pairs {
+		pin, _ := d.product.Pin(pair.Pin)
+		want := d.product.CountBy(pair.User, liked, "objectAttributes.author", schemas.MicrosOf(at))[string(pin.Author)]
+		if got := values[pair.String()]["pair_author_96h"]; got != float64(want) {
+			s.t.Errorf("pair_author_96h of %s: got %v, want %d", pair, got, want)
+		}
+		counted += want
+	}
+	s.t.Logf("features of %d pins compared; %d actions of users on pins of their authors", len(pins), counted)
+}
+
+// checkAttributes compares the attributes of the pins.
+func (s httpAPI) checkAttributes(d *dataset, pins []schemas.PinID) {
+	s.t.Helper()
+	answer := post[feature.AttributesAnswer](s, "/v1/features/attributes", jsonText(s.t, feature.AttributesRequest{Pins: pins}))
+	if len(answer.Missing)+len(answer.Degraded) > 0 || answer.Fresh == nil {
+		s.t.Errorf("attributes: missing %v, degraded %v, fresh %v", answer.Missing, answer.Degraded, answer.Fresh)
+	}
+	for _, id := range pins {
+		pin, _ := d.product.Pin(id)
+		got := answer.Pins[id]
+		if diff := cmp.Diff(pin.Facets, schemas.Facets{Author: got.Author, Board: got.Board, Interests: got.Interests, Language: pin.Language}, cmpopts.EquateEmpty()); diff != "" {
+			s.t.Errorf("attributes of %s (-want +got):\n%s", id, diff)
+		}
 	}
 }
 
