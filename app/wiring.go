@@ -314,6 +314,7 @@ func (p *App) openServer(context.Context) error {
 		deps.DeadLetters = newDeadLetters(p.kafka, p.streams, p.retries)
 		deps.Insights = insight.NewService(insight.Config{
 			Partitions: p.cfg.partitions(), SequenceDays: p.cfg.Insight.SequenceDays(), Timeout: p.cfg.Insight.Timeout,
+			Arms: func() map[string]map[string]float64 { return p.current.Load().Generator.Feeds.ArmShares() },
 		}, p.insights, time.Now)
 		deps.Known = knownUsers{p.deleted, p.known}
 		deps.Directory = users{p.users, p.cfg.partitions()}

@@ -1,5 +1,7 @@
 package schemas
 
+import "github.com/smartfeed/smartfeed/internal/experiment"
+
 // GrowthDay counts the changes of users' states on one day. A user is new on the day of the first action, active while
 // less than 28 days have passed since an action, and otherwise dormant.
 type GrowthDay struct {
@@ -78,7 +80,7 @@ type InterestTotal struct {
 	Actions  uint64     `json:"actions"`
 }
 
-// InsightRequest requests the part of an insight that the users of one partition have. Exactly one of the last six fields
+// InsightRequest requests the part of an insight that the users of one partition have. Exactly one of the last seven fields
 // is set.
 type InsightRequest struct {
 	Partition int32 `json:"partition"`
@@ -90,6 +92,14 @@ type InsightRequest struct {
 	Funnel    *FunnelRequest `json:"funnel,omitempty"`
 	Totals    *TotalsRequest `json:"totals,omitempty"`
 	Hours     []InterestID   `json:"hours,omitempty"` // interests
+
+	Experiments *ExperimentsRequest `json:"experiments,omitempty"`
+}
+
+// ExperimentsRequest requests the visits and actions of the arms of all feeds, in the last days up to today.
+type ExperimentsRequest struct {
+	Verbs []Verb `json:"verbs"`
+	Days  int    `json:"days"`
 }
 
 // FunnelRequest requests how many users took the steps in order within a time, in the last days up to today.
@@ -114,4 +124,7 @@ type InsightPart struct {
 	Steps   []FunnelStep    `json:"steps,omitempty"`
 	Totals  []InterestTotal `json:"totals,omitempty"`
 	Hours   []Popular       `json:"hours,omitempty"`
+
+	// Experiments has the arms with visits, in no order, with the requested verbs, in their order. It is nil in other answers.
+	Experiments []experiment.Tally `json:"experiments"`
 }

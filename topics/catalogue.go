@@ -16,7 +16,7 @@ const (
 	Pools        = "pools"
 	Retries      = "retries"     // retries dead letters
 	Interests    = "interests"   // terms, and the interests of users and pins
-	Insights     = "insights"    // growth, retention, funnels, popularity
+	Insights     = "insights"    // growth, retention, funnels, experiments, popularity
 	Materialize  = "materialize" // one group per feed store, see MaterializeGroup
 	Features     = "features"
 	FeatureFiles = "feature-files" // the training log

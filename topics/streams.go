@@ -271,7 +271,7 @@ func (s *Streams) ofVisits(p Profile) []row {
 			Name: Replays, Key: "pin",
 			Writers: list{Operators}, Readers: list{Objects}, Personal: "the pins' events, again",
 		}},
-		{&s.Served, Topic{Name: Served, Key: "user", Writers: list{Serving}, Readers: list{Pools}, Personal: shownData}},
+		{&s.Served, Topic{Name: Served, Key: "user", Writers: list{Serving}, Readers: list{Pools, Insights}, Personal: shownData}},
 		{&s.FeedEntries, Topic{
 			Name: FeedEntries, Key: "user",
 			Writers: list{Pools}, Readers: list{Materialize}, Personal: shownData,

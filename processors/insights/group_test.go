@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/experiment"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/insights"
@@ -66,6 +67,40 @@ func (r *rig) act(actions ...*schemas.EnrichedAction) {
 	for _, a := range actions {
 		proctest.Publish(r.Wire, r.Streams.ActionsEnriched, string(a.Actor), a)
 	}
+}
+
+// visited returns a visit of a user to the feed home, ago before noon, with the given number of new items.
+func visited(user schemas.UserID, arm string, ago time.Duration, items int) *schemas.Served {
+	return &schemas.Served{ID: "v", User: user, Time: schemas.MicrosOf(noon.Add(-ago)), Feed: "home", Arm: arm, Items: make([]schemas.ServedItem, items)}
+}
+
+func (r *rig) visit(visits ...*schemas.Served) {
+	r.t.Helper()
+	for _, v := range visits {
+		proctest.Publish(r.Wire, r.Streams.Served, string(v.User), v)
+	}
+}
+
+// arms returns the arms of the feed home in the last days, with the number of saves.
+func (r *rig) arms(days int) map[string]experiment.Tally {
+	r.t.Helper()
+	all := experiment.Tallies{Verbs: []string{"save"}}
+	for _, part := range r.parts(schemas.InsightRequest{Experiments: &schemas.ExperimentsRequest{Verbs: []schemas.Verb{"save"}, Days: days}}) {
+		if part.Experiments == nil {
+			r.t.Error("a part has no experiments")
+		}
+		for _, t := range part.Experiments {
+			all.Of(t.Feed, t.Arm).Merge(t)
+		}
+	}
+	arms := map[string]experiment.Tally{}
+	for _, t := range all.All {
+		if t.Feed != "home" {
+			r.t.Errorf("feed %q", t.Feed)
+		}
+		arms[t.Arm] = t
+	}
+	return arms
 }
 
 // parts returns the parts of all partitions.
@@ -168,6 +203,50 @@ func TestInsights_CountEachActionOnce(t *testing.T) {
 	}
 	if all, atNoon := r.hours("interest:a"); all != 4 || atNoon != 2 {
 		t.Errorf("actions of interest:a: %d, %d at noon, want 4 and 2", all, atNoon)
+	}
+}
+
+// The arms have the visits of their users, and the saves from the first visit on, in any order of arrival and after a kill.
+func TestExperiments_CountVisitsAndLaterActions(t *testing.T) {
+	r := newRig(t)
+	r.act(did("user:1", "save", 3*time.Hour), did("user:1", "save", time.Hour), did("user:1", "view", time.Hour), did("user:2", "save", 0), did("user:4", "save", 0))
+	r.visit(visited("user:1", "", 2*time.Hour, 3), visited("user:1", "", 26*time.Hour, 5), visited("user:2", "b", time.Hour, 4), visited("user:3", "b", 0, 2), visited("user:3", "b", 0, 0))
+	r.WaitIdle()
+	r.member.Kill()
+	r.member.Restart()
+	r.visit(visited("user:1", "b", time.Minute, 1))
+	r.act(did("user:1", "save", 0))
+	r.WaitIdle()
+	sums := func(pairs ...[2]float64) (s experiment.Sums) {
+		for _, p := range pairs {
+			s.Add(p[0], p[1])
+		}
+		return s
+	}
+	tally := func(arm string, users, visits, items, saves int, perItem, perVisit experiment.Sums) experiment.Tally {
+		return experiment.Tally{
+			Feed: "home", Count: experiment.Count{Arm: arm, Users: users, Visits: visits, Items: items, Switched: 1},
+			Actions: []experiment.ActionTally{{ActionCount: experiment.ActionCount{Verb: "save", Count: saves}, PerItem: perItem, PerVisit: perVisit}},
+		}
+	}
+	b := tally("b", 3, 3, 7, 2, sums([2]float64{1, 1}, [2]float64{1, 4}, [2]float64{0, 2}), sums([2]float64{1, 1}, [2]float64{1, 1}, [2]float64{0, 1}))
+	for days, control := range map[int]experiment.Tally{
+		1: tally("", 1, 1, 3, 2, sums([2]float64{2, 3}), sums([2]float64{2, 1})),
+		2: tally("", 1, 2, 8, 3, sums([2]float64{3, 8}), sums([2]float64{3, 2})),
+	} {
+		if diff := cmp.Diff(map[string]experiment.Tally{"": control, "b": b}, r.arms(days)); diff != "" {
+			t.Errorf("%d days (-want +got):\n%s", days, diff)
+		}
+	}
+	if got := r.funnel(24*time.Hour, 2, "save", "view"); !slices.Equal(got, []int{3, 1}) {
+		t.Errorf("funnel: got %v, want that visits are no steps", got)
+	}
+	proctest.Publish(r.Wire, r.Streams.UsersDeleted, "user:1", &schemas.DeletedUser{User: "user:1", Time: 7})
+	r.WaitIdle()
+	r.visit(visited("user:1", "", 0, 9))
+	r.WaitIdle()
+	if arms := r.arms(2); len(arms) != 1 || arms["b"].Users != 2 {
+		t.Errorf("after a deletion: got %+v, want the two other users", arms)
 	}
 }
 
@@ -378,13 +457,14 @@ func TestInsights_RejectKeysOfOthers(t *testing.T) {
 	r := newRig(t)
 	proctest.Publish(r.Wire, r.Streams.ActionsEnriched, "user:2", did("user:1", "save", 0))
 	proctest.Publish(r.Wire, r.Streams.UsersDeleted, "user:2", &schemas.DeletedUser{User: "user:1", Time: 7})
+	proctest.Publish(r.Wire, r.Streams.Served, "user:2", visited("user:1", "", 0, 1))
 	r.WaitIdle()
 	var reasons []string
 	for _, d := range proctest.Drain(r.Wire, r.Streams.DeadLetters) {
 		reasons = append(reasons, d.Value.Reason)
 	}
 	slices.Sort(reasons)
-	if len(reasons) != 2 || !strings.Contains(reasons[0], `want the actor "user:1"`) || !strings.Contains(reasons[1], `want "user:1"`) {
+	if len(reasons) != 3 || !strings.Contains(reasons[0], `want the actor "user:1"`) || !strings.Contains(reasons[1], `want "user:1"`) || !strings.Contains(reasons[2], `want the user "user:1"`) {
 		t.Errorf("dead letters: %q", reasons)
 	}
 }

@@ -1,10 +1,11 @@
-// Package insights counts how a product grows, and which interests are popular at which hours. It stores the days on which
-// each user acted, the sequence of the user's actions, and the actions of each interest by hour.
+// Package insights counts how a product grows, what the arms of experiments do, and which interests are popular at which
+// hours. It stores the days on which each user acted, the sequence of the user's actions and visits, and the actions of each
+// interest by hour.
 //
 //	owner   user
-//	in      actions-enriched (key actor), users-deleted (key user)
-//	rows    common: of a user, the first day and the days of activity; of a user and day, verbs with their times; of an
-//	        interest, the actions of the partition's users by weekday and hour
+//	in      actions-enriched (key actor), served (key user), users-deleted (key user)
+//	rows    common: of a user, the first day and the days of activity; of a user and day, verbs and visits with their times;
+//	        of an interest, the actions of the partition's users by weekday and hour
 //	out     none; Reader answers with the part of one partition, and serving/insight merges the parts
 //	timers  sequences expire
 //
@@ -19,13 +20,13 @@
 // Deletion. What deletes each kind of row, by the first byte of its name:
 //
 //	'u'  days of a user    erasure; one row of KeepDays bits and the first day
-//	's'  acts of a day     timer: Config.SequenceRetention after the day; erasure
+//	's'  sequence of a day timer: Config.SequenceRetention after the day; erasure
 //	'h'  hours             never: 168 counts for each interest, anonymous
 //
 // # Drops
 //
-// Dropped records are counted by reason: deleted_user; full_day is an action that counts, but is not in the sequence of its
-// day, which has maxSequence bytes.
+// Dropped records are counted by reason: deleted_user; full_day is a visit, or an action that otherwise counts, that is not in
+// the sequence of its day, which has maxSequence bytes.
 package insights
 
 import (
@@ -69,6 +70,7 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 		Name: topics.Insights,
 		Inputs: []rows.Input{
 			rows.Keyed(s.ActionsEnriched, g.action).Deferred(),
+			rows.Keyed(s.Served, g.visit).Deferred(),
 			rows.Keyed(s.UsersDeleted, g.deletion).Deferred(),
 		},
 		Timer: g.expire,
@@ -83,7 +85,7 @@ type group struct {
 // The kinds of rows, by the first byte of their names.
 const (
 	rowUser     = 'u' // user → activity
-	rowSequence = 's' // user, 0, day → acts: microseconds of the day (varint), verb (text)…, in the order of arrival
+	rowSequence = 's' // user, 0, day → acts: microseconds of the day (varint), verb or visit (text)…, in the order of arrival
 	rowHours    = 'h' // interest → 7 × 24 varints: actions by weekday and hour
 )
 
@@ -98,7 +100,7 @@ func (g *group) action(tx *rows.Tx, a *schemas.EnrichedAction) error {
 	}
 	d := dayOf(a.Timestamp)
 	addDay(tx.Common(), a.Actor, d)
-	g.addToSequence(tx, a, d)
+	g.addToSequence(tx, a.Actor, a.Timestamp, string(a.Verb))
 	addHour(tx.Common(), a, d)
 	return nil
 }
@@ -111,6 +113,20 @@ func addDay(common rows.Owner, user schemas.UserID, d day) {
 		a.add(d)
 		rows.PutValue(common, userName(user), &a)
 	}
+}
+
+// visit adds a visit with new items to the sequence of the record's key.
+func (g *group) visit(tx *rows.Tx, v *schemas.Served) error {
+	if tx.Key() != string(v.User) {
+		return schemas.Bad(fmt.Sprintf("served: key %.64q: want the user %.64q", tx.Key(), v.User))
+	}
+	switch {
+	case g.deleted.Has(v.User):
+		tx.Count("deleted_user")
+	case len(v.Items) > 0:
+		g.addToSequence(tx, v.User, v.Time, visitEntry(v))
+	}
+	return nil
 }
 
 // maxSequence is the maximum size of a user's day in bytes, some six thousand actions. Each added action rewrites the
@@ -130,16 +146,17 @@ func sequenceOf(name []byte) (user []byte, d day) {
 	return name[1 : at-1], day(binary.BigEndian.Uint32(name[at:]) ^ 1<<31)
 }
 
-// addToSequence adds an action to its user's day, unless the day is full.
-func (g *group) addToSequence(tx *rows.Tx, a *schemas.EnrichedAction, d day) {
-	name, common := sequenceName(a.Actor, d), tx.Common()
+// addToSequence adds an entry to its user's day, unless the day is full.
+func (g *group) addToSequence(tx *rows.Tx, user schemas.UserID, at schemas.Micros, entry string) {
+	d := dayOf(at)
+	name, common := sequenceName(user, d), tx.Common()
 	row := common.Load(name)
 	if row == nil {
 		row = []byte{format}
-		g.schedule(common, a.Actor, d)
+		g.schedule(common, user, d)
 	}
-	grown := binary.AppendVarint(slices.Clip(row), int64(a.Timestamp-d.start()))
-	grown = packed.AppendText(grown, a.Verb)
+	grown := binary.AppendVarint(slices.Clip(row), int64(at-d.start()))
+	grown = packed.AppendText(grown, entry)
 	if len(grown) > maxSequence {
 		tx.Count("full_day")
 		return

@@ -54,9 +54,17 @@ func (r *Reader) part(s *scan, q schemas.InsightRequest) (part schemas.InsightPa
 		part.Cohorts, err = c.cohorts, s.eachUser(c.add)
 	case q.Funnel != nil:
 		f := newFunnel(q.Funnel.Steps, q.Funnel.Within)
-		part.Steps, err = f.steps, s.eachDay(today-day(q.Funnel.Days)+1, today+1, f) // clocks differ, so tomorrow's actions count, too
+		part.Steps, err = f.steps, s.eachSequence(today-day(q.Funnel.Days)+1, today+1, func(user []byte, d day, row []byte) error {
+			acts, err := actsIn(d, row, f.verbs)
+			f.add(user, acts)
+			return err
+		})
 	case q.Totals != nil:
 		part.Totals, err = s.totals(*q.Totals)
+	case q.Experiments != nil:
+		e := newExposures(q.Experiments.Verbs)
+		err = s.eachSequence(today-day(q.Experiments.Days)+1, today+1, e.add)
+		part.Experiments = e.result()
 	default:
 		part.Hours, err = s.hours(q.Hours)
 	}
@@ -130,34 +138,40 @@ type act struct {
 	verb schemas.Verb
 }
 
-// eachDay adds the users' actions of the days from one to another to a funnel.
-func (s *scan) eachDay(from, to day, f *funnel) error {
-	var acts []act
+// eachSequence visits the sequences of the days from one to another, user by user and day by day. Requests include tomorrow,
+// because clocks differ.
+func (s *scan) eachSequence(from, to day, visit func(user []byte, d day, row []byte) error) error {
 	return s.each(rowSequence, nil, func(name, row []byte) (bool, error) {
 		user, d := sequenceOf(name)
 		if d < from || d > to || s.deleted.Has(schemas.UserID(user)) {
 			return true, nil
 		}
-		var err error
-		if acts, err = appendActs(acts[:0], d, row, f.verbs); err != nil {
+		if err := visit(user, d, row); err != nil {
 			return false, rows.Unreadable(name, err)
 		}
-		slices.SortStableFunc(acts, func(a, b act) int { return cmp.Compare(a.at, b.at) })
-		f.add(user, acts)
 		return true, nil
 	})
 }
 
-// appendActs appends to acts the actions of a day's row with one of the verbs, in the order of the row.
-func appendActs(acts []act, d day, row []byte, verbs []schemas.Verb) ([]act, error) {
-	r := packed.NewVersionReader(row, format)
-	for r.More() {
-		at, verb := d.start()+schemas.Micros(r.Varint()), r.Bytes()
-		if i := slices.IndexFunc(verbs, func(v schemas.Verb) bool { return string(v) == string(verb) }); i >= 0 {
+// actsIn returns the actions of a day's row with one of the verbs, in ascending time.
+func actsIn(d day, row []byte, verbs []schemas.Verb) (acts []act, err error) {
+	err = eachEntry(d, row, func(at schemas.Micros, entry []byte) {
+		if i := slices.IndexFunc(verbs, func(v schemas.Verb) bool { return string(v) == string(entry) }); i >= 0 {
 			acts = append(acts, act{at, verbs[i]})
 		}
+	})
+	slices.SortStableFunc(acts, func(a, b act) int { return cmp.Compare(a.at, b.at) })
+	return acts, err
+}
+
+// eachEntry visits the entries of a day's row, in their order: verbs, and visits as visitEntry returns them.
+func eachEntry(d day, row []byte, visit func(at schemas.Micros, entry []byte)) error {
+	r := packed.NewVersionReader(row, format)
+	for r.More() {
+		at := d.start() + schemas.Micros(r.Varint())
+		visit(at, r.Bytes())
 	}
-	return acts, r.End()
+	return r.End()
 }
 
 // totals returns a page of the interests.

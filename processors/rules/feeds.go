@@ -219,6 +219,20 @@ func (fs Feeds) ArmShare(name, arm string) float64 {
 	return share
 }
 
+// ArmShares returns the shares of the users by feed and arm, including the arm "" of the users in no other one.
+func (fs Feeds) ArmShares() map[string]map[string]float64 {
+	all := map[string]map[string]float64{}
+	for name, feed := range fs {
+		all[name] = map[string]float64{}
+		for _, arm := range append([]Arm{{}}, feed.ExperimentArms...) {
+			if share := fs.ArmShare(name, arm.Feed); share > 1e-9 { // more than rounding leaves
+				all[name][arm.Feed] = share
+			}
+		}
+	}
+	return all
+}
+
 // placeOf maps users evenly to [0, 1), differently for each feed, because experiments must be independent.
 func placeOf(feed string, user schemas.UserID) float64 {
 	h := ranked.Hash(feed + "\x00" + string(user))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/experiment"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -348,6 +349,17 @@ func (f *fakes) Funnel(_ context.Context, steps []schemas.Verb, _ time.Duration,
 		return nil, err
 	}
 	return []schemas.FunnelStep{{Verb: steps[0], Users: 9}}, f.fail
+}
+
+func (f *fakes) Experiments(_ context.Context, verbs []schemas.Verb, days int) ([]experiment.Experiment, error) {
+	if err := within("days", days, 35); err != nil {
+		return nil, err
+	}
+	estimate, needed := experiment.Estimate{Value: 0.3, Low: 0.2, High: 0.4, StdErr: 0.05}, 12.5
+	return []experiment.Experiment{{Feed: "home", SampleRatio: &experiment.SampleRatio{PValue: 0.5}, Arms: []experiment.Arm{{
+		Count:   experiment.Count{Arm: "calm", Share: 0.5, Users: 7},
+		Actions: []experiment.Rate{{ActionCount: experiment.ActionCount{Verb: string(verbs[0])}, PerItem: &estimate, DaysNeeded: &needed}},
+	}}}}, f.fail
 }
 
 func (f *fakes) Popularity(_ context.Context, limit int) ([]schemas.Popular, error) {

@@ -121,6 +121,7 @@ func (s *Server) inspectionRoutes() (all []route) {
 			route{method: get, path: "/v1/insights/xd28s", access: inspect, query: s.xd28s, list: "xd28s", data: "the insights"},
 			route{method: get, path: "/v1/insights/retention", access: inspect, query: s.retention, list: "cohorts", data: "the insights"},
 			route{method: get, path: "/v1/insights/funnel", access: inspect, query: s.funnel, list: "steps", data: "the insights"},
+			route{method: get, path: "/v1/insights/experiments", access: inspect, query: s.experiments, list: "feeds", data: "the insights"},
 			route{method: get, path: "/v1/insights/popularity", access: inspect, query: s.popularity, list: "interests", data: "the insights"},
 		)
 	}

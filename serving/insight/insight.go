@@ -1,4 +1,4 @@
-// Package insight answers how a product grows, and which interests are popular at which hours. The users of each partition
+// Package insight answers how a product grows, what the arms of experiments do, and which interests are popular at which hours. The users of each partition
 // are counted by the process that owns it (see processors/insights). A Service requests the parts of all partitions and
 // adds them up. If it does not receive every part in time, it returns an error, and never a smaller number.
 package insight
@@ -27,6 +27,8 @@ type Config struct {
 	Partitions   int32
 	SequenceDays int           // days that sequences are kept
 	Timeout      time.Duration // of an answer
+	// Arms returns the present shares of the arms, by feed and arm, including the arm "" of the users in no other one.
+	Arms func() map[string]map[string]float64
 }
 
 // Bounds of requests.
@@ -35,6 +37,7 @@ const (
 	MaxWeeks   = 52 // of retention
 	MaxSteps   = 10 // of a funnel
 	MaxPopular = 1000
+	MaxActions = 50 // verbs of experiments
 
 	maxTotals = 5000 // interests of a page; at most 1.5 MB
 	maxHours  = 200  // interests whose hours one request names; at most 60 KB

@@ -284,6 +284,45 @@ class FunnelStep(TypedDict):
     users: int
 
 
+class Experiment(TypedDict):
+    feed: str
+    sample_ratio: Union[SampleRatio, None]
+    arms: list[ExperimentArm]
+
+
+class SampleRatio(TypedDict):
+    """Whether the numbers of users match the present shares of the arms."""
+    p_value: float
+    mismatch: bool
+
+
+class ExperimentArm(TypedDict):
+    arm: str
+    share: float
+    users: int
+    visits: int
+    items: int
+    switched: int
+    actions: list[ActionRate]
+
+
+class ActionRate(TypedDict):
+    verb: str
+    count: int
+    censored: int
+    per_item: Union[Estimate, None]
+    per_visit: Union[Estimate, None]
+    difference: Union[Estimate, None]
+    days_needed: Union[float, None]
+
+
+class Estimate(TypedDict):
+    value: float
+    low: float
+    high: float
+    std_err: float
+
+
 class Popular(TypedDict):
     interest: str
     actions: int

@@ -411,6 +411,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/insights/experiments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the experiment arms of each feed: users, visits, items, and the rates of actions with 95 % confidence intervals
+         * @description Users with visits in the last days count, with all of their actions from their first visit in these days on, wherever they act. Variances are those of users, so that the alike items of a user do not make intervals too narrow. The first arm of a feed is the control. An estimate is null without enough data: at least two users, and one action.
+         */
+        get: operations["experiments"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/insights/popularity": {
         parameters: {
             query?: never;
@@ -1165,6 +1185,53 @@ export interface components {
         FunnelStep: {
             verb: string;
             users: number;
+        };
+        Experiment: {
+            feed: string;
+            /** @description Null for one arm, and without users or known shares. */
+            sample_ratio: components["schemas"]["SampleRatio"] | null;
+            arms: components["schemas"]["ExperimentArm"][];
+        };
+        /** @description Whether the numbers of users match the present shares of the arms. */
+        SampleRatio: {
+            /** @description Of the chi-square test. */
+            p_value: number;
+            /** @description The p-value is below 0.0005: the arms are not comparable. */
+            mismatch: boolean;
+        };
+        ExperimentArm: {
+            /** @description Empty for the users in no other arm. */
+            arm: string;
+            /** @description Present share of the users; 0: unknown, because the configuration has no such arm. */
+            share: number;
+            /** @description Users with visits. */
+            users: number;
+            visits: number;
+            /** @description New items of these visits. */
+            items: number;
+            /** @description Users who were also in other arms of the feed, because shares changed. */
+            switched: number;
+            actions: components["schemas"]["ActionRate"][];
+        };
+        ActionRate: {
+            verb: string;
+            /** @description Number of actions. */
+            count: number;
+            /** @description Always 0; smartfeed evaluate counts items here. */
+            censored: number;
+            per_item: components["schemas"]["Estimate"] | null;
+            per_visit: components["schemas"]["Estimate"] | null;
+            /** @description Of the rate per item, to the control. */
+            difference: components["schemas"]["Estimate"] | null;
+            /** @description Length of an experiment that detects a relative effect of 5 % with a power of 80 %. */
+            days_needed: number | null;
+        };
+        Estimate: {
+            value: number;
+            /** @description Lower end of the 95 % confidence interval. */
+            low: number;
+            high: number;
+            std_err: number;
         };
         Popular: {
             interest: string;
@@ -2985,6 +3052,42 @@ export interface operations {
                      */
                     "application/json": {
                         steps: components["schemas"]["FunnelStep"][];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unknown"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["TooMany"];
+            500: components["responses"]["Broken"];
+            503: components["responses"]["Full"];
+        };
+    };
+    experiments: {
+        parameters: {
+            query?: {
+                /** @description Number of days up to today, at most the retention. */
+                days?: number;
+                /**
+                 * @description At most 50 verbs, separated by commas; by default, all verbs.
+                 * @example save,hide
+                 */
+                actions?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The numbers, as of now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        feeds: components["schemas"]["Experiment"][];
                     };
                 };
             };
