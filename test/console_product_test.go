@@ -434,7 +434,7 @@ func TestBrowser_ConsoleIsAccessible(t *testing.T) {
 			p.Wait("impressions of the first page", "/shown [1-9]/.test(document.querySelector('#rail-pools').textContent)")
 			for _, at := range []struct{ view, there string }{
 				{"feed", "#rail-affinities li"}, {"compare", "#compare-b-items li"}, {"graph", "#graph-panels li"}, {"config", "#config-values td"}, {"pools", "#pools li"}, {"features", "#features .feature li"},
-				{"interests", "#user-interests-list li"}, {"pipeline", ".flow:not(.idle)"}, {"insights", "#plot-popularity figure svg"},
+				{"interests", "#user-interests-list li"}, {"pipeline", ".flow:not(.idle)"}, {"insights", "#plot-popularity figure svg"}, {"experiments", "#experiments td"},
 			} {
 				Eval[string](p, "location.hash = '"+at.view+"'")
 				p.Wait(at.view+" is shown", "document.querySelector('"+at.there+"')")

@@ -71,12 +71,27 @@ func newDesk() *desk {
 		"GET /interests": {200, map[string]any{"interests": []any{map[string]any{
 			"interest": "interest:" + hostile[:60], "strength": 2, "share": 1, "evidence": []any{evidence("save", "pin:"+hostile[:60]), evidence("click", "pin:2"), evidence("view", "pin:3")},
 		}}}},
-		"GET /caller":         {200, map[string]any{"authentication": true, "subject": "user:a", "user": "user:a", "scopes": []string{}}},
-		"GET /users":          {200, map[string]any{"users": []string{"user:" + hostile, "user:ada"}}},
-		"GET /graph":          {200, map[string]any{"user": "user:a", "follows": []any{map[string]any{"id": "user:kaya", "weight": 1.5}, map[string]any{"id": "board:" + hostile, "weight": 1}}, "following": 9, "blocks": []string{"user:" + hostile}, "blocking": 1, "followers": 1234}},
-		"GET /config":         {200, map[string]any{"fanout": map[string]any{"score_half_life": "16h38m8s"}, "odd": map[string]any{"key": hostile, "list": []int{1, 2}}}},
-		"GET /insights/xd28s": {200, map[string]any{"xd28s": []any{map[string]any{"days": 1, "users": 2}}}},
+		"GET /caller":               {200, map[string]any{"authentication": true, "subject": "user:a", "user": "user:a", "scopes": []string{}}},
+		"GET /users":                {200, map[string]any{"users": []string{"user:" + hostile, "user:ada"}}},
+		"GET /graph":                {200, map[string]any{"user": "user:a", "follows": []any{map[string]any{"id": "user:kaya", "weight": 1.5}, map[string]any{"id": "board:" + hostile, "weight": 1}}, "following": 9, "blocks": []string{"user:" + hostile}, "blocking": 1, "followers": 1234}},
+		"GET /config":               {200, map[string]any{"fanout": map[string]any{"score_half_life": "16h38m8s"}, "odd": map[string]any{"key": hostile, "list": []int{1, 2}}}},
+		"GET /insights/experiments": {200, map[string]any{"feeds": []any{experimentOf("home")}}},
+		"GET /insights/xd28s":       {200, map[string]any{"xd28s": []any{map[string]any{"days": 1, "users": 2}}}},
 	}}
+}
+
+// experimentOf returns an experiment with a mismatch, and an arm without estimates.
+func experimentOf(feed string) map[string]any {
+	estimate := map[string]any{"value": 0.25, "low": 0.2, "high": 0.3, "std_err": 0.025}
+	arm := func(name string, perItem, needed any) map[string]any {
+		return map[string]any{"arm": name, "share": 0.5, "users": 1200, "visits": 1300, "items": 9000, "switched": 0, "actions": []any{map[string]any{
+			"verb": "save", "count": 12, "censored": 0, "per_item": perItem, "per_visit": nil, "difference": nil, "days_needed": needed,
+		}}}
+	}
+	return map[string]any{
+		"feed": feed, "sample_ratio": map[string]any{"p_value": 0.0001, "mismatch": true},
+		"arms": []any{arm("", estimate, nil), arm(hostile[:60], nil, 12.34)},
+	}
 }
 
 // item returns an item of a feed. Item 1 is new.
@@ -285,6 +300,7 @@ func TestBrowser_Console(t *testing.T) {
 		{"shows unknown values of the pipeline", showsUnknownPipelineValues},
 		{"announces new items", announcesNewItems},
 		{"leaves no gap in a feed", leavesNoGapInAFeed},
+		{"shows experiments", showsExperiments},
 		{"labels a funnel with its request", labelsFunnelWithItsRequest},
 		{"shows no targets of sources without a share", showsNoTargetsWithoutShare},
 		{"recovers from an unknown view", recoversFromUnknownView},
@@ -325,7 +341,7 @@ func showsHostileTextAsText(t *testing.T, b *Browser) {
 	}
 	p.Shot("feed-rail-wide")
 	for view, there := range map[string]string{
-		"compare": "#compare-b-items li", "graph": "#graph-panels li", "config": "#config-values td", "pools": "#pools li", "features": "#features .feature li", "interests": "#terms li + li", "pipeline": "#dead-letters li", "insights": "#plot-habit figure",
+		"compare": "#compare-b-items li", "graph": "#graph-panels li", "config": "#config-values td", "pools": "#pools li", "features": "#features .feature li", "interests": "#terms li + li", "pipeline": "#dead-letters li", "insights": "#plot-habit figure", "experiments": "#experiments td",
 	} {
 		Eval[string](p, "location.hash = '"+view+"'")
 		p.Wait(view+" is shown", "document.querySelector('"+there+"')")
@@ -337,6 +353,25 @@ func showsHostileTextAsText(t *testing.T, b *Browser) {
 	p.Excuse("503")
 	p.Excuse("404")
 	p.Check()
+}
+
+// The view Experiments has a row for each arm, warns of a mismatch, and requests the chosen days. An error is next to the title.
+func showsExperiments(t *testing.T, b *Browser) {
+	d := newDesk()
+	p := d.open(t, b, wide, "/#experiments", "503")
+	p.Wait("the mismatch", "document.querySelector('#experiments .notice')?.textContent.startsWith('Sample ratio mismatch (p = 0.00010)')")
+	if got, want := p.Texts("#experiments table:last-of-type tbody tr"), []string{
+		"–50 %1,2001,3009,0000", hostile[:60] + "50 %1,2001,3009,0000", "save–120.2500 [0.2000, 0.3000]–––", "save" + hostile[:60] + "12–––12.3",
+	}; !slices.Equal(got, want) {
+		t.Errorf("got the rows %q, want %q", got, want)
+	}
+	p.CheckAccessible("experiments")
+	d.answers("GET /insights/experiments", 503, map[string]any{"detail": "no owner"})
+	Eval[string](p, "document.querySelector('#experiment-days').value = '28'; document.querySelector('#experiment-days').dispatchEvent(new Event('change')); ''")
+	p.Wait("the error", says("#experiments", "Cannot read the experiments: no owner."))
+	if asked := d.queries("GET /insights/experiments", "days"); asked[0] != "7" || asked[len(asked)-1] != "28" {
+		t.Errorf("requests: %q, want 7 days, then 28", asked)
+	}
 }
 
 // Errors appear next to their control, and the previous contents stay.
@@ -821,7 +856,7 @@ func worksWithKeyboard(t *testing.T, b *Browser) {
 	for _, at := range []struct{ view, title, there string }{
 		{"compare", "Compare", "#compare-b-items li"}, {"graph", "Graph", "#graph-panels li"}, {"config", "Configuration", "#config-values td"},
 		{"pools", "Pools", "#deferred li"}, {"features", "Features", "#features .feature li"}, {"interests", "Interests", "body:has(#terms li) #user-interests-list li"},
-		{"pipeline", "Pipeline", "#dead-letters li"}, {"insights", "Insights", "#plot-habit figure"}, {"feed", "Feed", "#rail-pools li"},
+		{"pipeline", "Pipeline", "#dead-letters li"}, {"insights", "Insights", "#plot-habit figure"}, {"experiments", "Experiments", "#experiments td"}, {"feed", "Feed", "#rail-pools li"},
 	} {
 		tabs(p, at.title, 300)
 		p.Press(kb.Enter)

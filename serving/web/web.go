@@ -1,10 +1,11 @@
 // Package web serves the console: a page with the feed of a user, also compared with another feed, the user's pools, graph and
-// live features, a diagram of the pipeline, insights into the usage of the product, and the configuration. The static files are in the binary. There is no build step, and
+// live features, a diagram of the pipeline, insights into the usage of the product, experiments, and the configuration. The static files are in the binary. There is no build step, and
 // the Content-Security-Policy forbids loading anything from other servers. The page only uses the routes of package
 // api.
 //
 //	js/main.js       the user, the view, and periodic updates of the view
-//	js/feed.js …     one file per view: feed with sidebar, pools, features, interests, pipeline with diagram, insights with plots
+//	js/feed.js …     one file per view: feed with sidebar, pools, features, interests, pipeline with diagram, insights with plots,
+//	                 experiments
 //	js/api.js        requests, event streams, tokens; js/permissions.js disables controls that the token does not permit
 //	js/docs.js       the documentation of the API, rendered from /v1/openapi.json
 //	js/dom.js        DOM helpers; data from the API is inserted as text, never as markup

@@ -16,6 +16,7 @@ import * as features from './features.js';
 import * as interests from './interests.js';
 import * as pipeline from './pipeline.js';
 import * as insights from './insights.js';
+import * as experiments from './experiments.js';
 import * as config from './config.js';
 
 const every = 1000; // ms between updates while the page is visible
@@ -31,6 +32,7 @@ const views = {
   interests: { refresh: interests.refresh, open: interests.open },
   pipeline: { refresh: () => {}, open: pipeline.open }, // showStatus updates it
   insights: { refresh: insights.refresh, open: insights.open },
+  experiments: { refresh: experiments.refresh, open: experiments.open },
   config: { refresh: config.refresh },
 };
 
@@ -188,7 +190,7 @@ function start() {
   window.addEventListener('hashchange', () => { show(true); refresh(); });
   onUnauthorized(promptForToken, permissions.load);
   if (hasToken()) permissions.load();
-  for (const v of [compare, pipeline, features, interests, insights, config]) v.start();
+  for (const v of [compare, pipeline, features, interests, insights, experiments, config]) v.start();
   feed.start(() => open(true));
   search.start(async (user) => {
     await navigate(user, app.feed);
