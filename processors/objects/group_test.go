@@ -331,21 +331,17 @@ func TestCounts_PerStep(t *testing.T) {
 
 func TestTimer_ExpiresRememberedActionsAndCounts(t *testing.T) {
 	t.Parallel()
-	w := proctest.New(t)
-	at := now()
-	stepEnd := at.Truncate(5 * time.Minute)
-	cfg := objects.DefaultConfig()
-	cfg.DedupWindow, cfg.CountRetention = 2*time.Second, at.Add(2*time.Second).Sub(stepEnd)
-	w.Start("a", objects.Group(cfg, w.Streams, deletedUsers{}))
-	proctest.Publish(w, w.Streams.Pins, "pin:1", pinAt(schemas.Create, "pin:1", at, "v1"))
-	click := actionAt(schemas.Click, "pin:1", stepEnd.Add(-time.Second), "again and again")
-	proctest.Publish(w, w.Streams.Actions, "pin:1", click)
+	w, at := newSweepRig(t)
+	click := actionAt(schemas.Click, sweptPin, at.Truncate(5*time.Minute).Add(-time.Second), "again and again")
+	proctest.Publish(w, w.Streams.Actions, string(sweptPin), click)
 	w.WaitIdle()
-	if got := len(w.Rows(topics.Objects, "pin:1")); got != 5 {
-		t.Errorf("%d rows, want the pin, its attributes, the action, its step of counts and their sweep", got)
+	if got := tick(w, at); got != 3 {
+		t.Errorf("%d rows, want the action, its step of counts and their sweep", got)
 	}
-	w.Eventually("only the pin and its attributes remain", func() bool { return len(w.Rows(topics.Objects, "pin:1")) == 2 })
-	proctest.Publish(w, w.Streams.Actions, "pin:1", click)
+	if got := tick(w, at.Add(97*time.Hour)); got != 0 {
+		t.Errorf("%d rows after both expired, want none", got)
+	}
+	proctest.PublishAt(w, w.Streams.Actions, at.Add(97*time.Hour), string(sweptPin), click)
 	w.WaitIdle()
 	if got := len(proctest.Drain(w, w.Streams.ActionsJoined)); got != 2 {
 		t.Errorf("%d actions forwarded, want the repeat after the first expired", got)
