@@ -7,9 +7,12 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 
 	"github.com/parquet-go/parquet-go"
 )
@@ -47,9 +50,18 @@ func (w *Writer) Write(r *Row) error {
 // Close writes the rest of the rows and the metadata. It does not close the underlying writer.
 func (w *Writer) Close() error { return w.file.Close() }
 
+// LayoutOf returns the layout of a file.
+func LayoutOf(path string) (l Layout, err error) {
+	err = withFile(path, func(f *parquet.File) (err error) {
+		l, err = layoutOf(f.Lookup)
+		return err
+	})
+	return l, err
+}
+
 // Dir is a folder of exported files.
 type Dir struct {
-	Layout Layout // of all files, without features
+	Layout Layout // of all files, without features; visits without a model lack outputs
 	files  []string
 }
 
@@ -78,12 +90,16 @@ func (d *Dir) add(f *parquet.File) error {
 	if err != nil {
 		return err
 	}
-	l.Features = nil
 	if len(d.files) == 1 {
-		d.Layout = l
+		d.Layout = Layout{Labels: l.Labels, Topic: l.Topic}
 	}
-	if !reflect.DeepEqual(d.Layout, l) {
-		return fmt.Errorf("outputs or labels differ from those of %s: export all days with the same --label", d.files[0])
+	if !maps.Equal(d.Layout.Labels, l.Labels) || d.Layout.Topic != l.Topic {
+		return fmt.Errorf("labels or topic differ from those of %s: export all days with the same --label", d.files[0])
+	}
+	for _, output := range l.Outputs {
+		if !slices.Contains(d.Layout.Outputs, output) {
+			d.Layout.Outputs = append(d.Layout.Outputs, output)
+		}
 	}
 	return nil
 }
@@ -131,7 +147,12 @@ func (d *Dir) Rows() iter.Seq2[*Row, error] {
 
 // read yields the rows of a file.
 func (d *Dir) read(f *parquet.File, yield func(*Row, error) bool) error {
-	row := reflect.New(d.Layout.rowType())
+	l, err := layoutOf(f.Lookup)
+	if err != nil {
+		return err
+	}
+	l.Features = nil
+	row := reflect.New(l.rowType())
 	reader := parquet.NewReader(f, parquet.SchemaOf(row.Interface()))
 	defer reader.Close()
 	for {
@@ -141,12 +162,35 @@ func (d *Dir) read(f *parquet.File, yield func(*Row, error) bool) error {
 		} else if err != nil {
 			return err
 		}
-		r := &Row{Outputs: make([]*float64, len(d.Layout.Outputs)), Labels: make([]Label, len(d.Layout.Labels))}
-		for i, v := range d.Layout.values(r) {
+		r := &Row{Outputs: make([]*float64, len(l.Outputs)), Labels: make([]Label, len(l.Labels))}
+		for i, v := range l.values(r) {
 			v.Set(row.Elem().Field(i))
 		}
+		d.align(r, l.Outputs)
 		if !yield(r, nil) {
 			return errStopped
+		}
+	}
+}
+
+// align changes a row with some outputs to one with all outputs of the folder. A choice has NaN for a missing output.
+func (d *Dir) align(r *Row, outputs []string) {
+	if slices.Equal(outputs, d.Layout.Outputs) {
+		return
+	}
+	some := r.Outputs
+	r.Outputs = make([]*float64, len(d.Layout.Outputs))
+	for i, name := range outputs {
+		r.Outputs[slices.Index(d.Layout.Outputs, name)] = some[i]
+	}
+	for c := range r.Choices {
+		some := r.Choices[c].Outputs
+		if len(some) == 0 {
+			continue
+		}
+		r.Choices[c].Outputs = slices.Repeat([]float64{math.NaN()}, len(d.Layout.Outputs))
+		for i, name := range outputs {
+			r.Choices[c].Outputs[slices.Index(d.Layout.Outputs, name)] = some[i]
 		}
 	}
 }

@@ -3,6 +3,7 @@ package training_test
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +19,7 @@ import (
 
 var layout = training.Layout{
 	Features: []training.Feature{{Name: "age", Width: 1}, {Name: "embedding", Width: 2}},
-	Outputs:  []string{"save", "proba[1]"}, Labels: map[string]string{"save": "24h0m0s", "hide": "1h0m0s"},
+	Outputs:  []string{"save", "proba[1]"}, Labels: map[string]string{"save": "24h0m0s", "hide": "1h0m0s"}, Topic: "id",
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -106,12 +107,40 @@ func TestNewWriter_Columns(t *testing.T) {
 		}
 	}
 	for key, want := range map[string]string{
-		"smartfeed.labels": `{"hide":"1h0m0s","save":"24h0m0s"}`, "smartfeed.outputs": `["save","proba[1]"]`,
+		"smartfeed.labels": `{"hide":"1h0m0s","save":"24h0m0s"}`, "smartfeed.outputs": `["save","proba[1]"]`, "smartfeed.topic": `"id"`,
 		"smartfeed.features": `[{"name":"age","width":1},{"name":"embedding","width":2}]`,
 	} {
 		if got, _ := f.Lookup(key); got != want {
 			t.Errorf("metadata %s: got %s, want %s", key, got, want)
 		}
+	}
+}
+
+// A file without a model, and one with another, have null for the outputs that they lack.
+func TestOpen_UnitesOutputs(t *testing.T) {
+	dir, list := t.TempDir(), rows()
+	other := training.Layout{Outputs: []string{"proba[1]"}, Labels: layout.Labels, Topic: layout.Topic}
+	row := *list[0]
+	row.Features, row.Outputs, row.Choices = nil, []*float64{ptr(0.5)}, []training.Choice{{Pin: "pin:1", Outputs: []float64{0.25}}, {Pin: "pin:2"}}
+	write(t, filepath.Join(dir, "a.parquet"), training.Layout{Labels: layout.Labels, Topic: layout.Topic}, &training.Row{Labels: list[1].Labels})
+	write(t, filepath.Join(dir, "b.parquet"), layout, list...)
+	write(t, filepath.Join(dir, "c.parquet"), other, &row)
+	d, err := training.Open(dir)
+	must.OK(t, err)
+	var got []*training.Row
+	for r, err := range d.Rows() {
+		must.OK(t, err)
+		got = append(got, r)
+	}
+	want := [][]*float64{{nil, nil}, {ptr(0.75), ptr(1.0)}, {nil, nil}, {nil, ptr(0.5)}}
+	for i, r := range got {
+		if diff := cmp.Diff(want[i], r.Outputs); diff != "" {
+			t.Errorf("outputs of row %d (-want +got):\n%s", i, diff)
+		}
+	}
+	choices := got[3].Choices
+	if first := choices[0].Outputs; len(first) != 2 || !math.IsNaN(first[0]) || first[1] != 0.25 || len(choices[1].Outputs) > 0 {
+		t.Errorf("outputs of choices: %v", choices)
 	}
 }
 
@@ -127,7 +156,7 @@ func TestOpen_Errors(t *testing.T) {
 		"other labels": {func(t *testing.T, dir string) {
 			write(t, filepath.Join(dir, "a.parquet"), layout)
 			write(t, filepath.Join(dir, "b.parquet"), training.Layout{Outputs: layout.Outputs, Labels: map[string]string{"save": "1h0m0s"}})
-		}, "b.parquet: outputs or labels differ"},
+		}, "b.parquet: labels or topic differ"},
 		"no metadata": {func(t *testing.T, dir string) {
 			must.OK(t, parquet.WriteFile(filepath.Join(dir, "a.parquet"), []training.Choice{{}}))
 		}, "metadata smartfeed."},

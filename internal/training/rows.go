@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -74,6 +75,7 @@ type Layout struct {
 	Features []Feature         // columns feature_NAME
 	Outputs  []string          // columns output_NAME
 	Labels   map[string]string // columns label_VERB and label_VERB_after: the window by verb, as time.Duration prints it
+	Topic    string            // id of the topic that the rows are of
 }
 
 // Feature is an input of the model.
@@ -87,7 +89,7 @@ func (l Layout) Verbs() []string { return slices.Sorted(maps.Keys(l.Labels)) }
 
 // metadata returns the parts of the layout by their keys in the metadata of a file.
 func (l *Layout) metadata() map[string]any {
-	return map[string]any{"smartfeed.features": &l.Features, "smartfeed.outputs": &l.Outputs, "smartfeed.labels": &l.Labels}
+	return map[string]any{"smartfeed.features": &l.Features, "smartfeed.outputs": &l.Outputs, "smartfeed.labels": &l.Labels, "smartfeed.topic": &l.Topic}
 }
 
 // layoutOf reads the layout from the metadata of a file.
@@ -105,7 +107,8 @@ func layoutOf(lookup func(key string) (string, bool)) (l Layout, err error) {
 func (l Layout) rowType() reflect.Type {
 	fields := slices.Clone(reflect.VisibleFields(reflect.TypeFor[Item]()))
 	add := func(t reflect.Type, column, options string) {
-		tag := reflect.StructTag("parquet:" + strconv.Quote(column+",optional"+options))
+		name := strings.ReplaceAll(column, ",", "_") // a comma ends a name in a tag
+		tag := reflect.StructTag("parquet:" + strconv.Quote(name+",optional"+options))
 		fields = append(fields, reflect.StructField{Name: fmt.Sprint("Column", len(fields)), Type: t, Tag: tag})
 	}
 	number := reflect.TypeFor[*float64]()

@@ -1,0 +1,183 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// Config selects what Run writes.
+type Config struct {
+	Labels []Label // see ParseLabels
+	Dir    string  // is created if it does not exist
+	// Since and Until bound the times of the visits. Visits before Since are skipped. In each partition, Run stops before the
+	// first visit at or after Until. A zero time is no bound.
+	Since, Until time.Time
+	Now          time.Time // windows that end later are open
+
+	// MaxBatchBytes bounds the memory for a batch: the size of its encoded visits. The decoded visits take several times as much.
+	MaxBatchBytes int
+}
+
+// DefaultConfig returns a configuration without labels.
+func DefaultConfig() Config { return Config{MaxBatchBytes: 32 << 20} }
+
+// Summary counts what Run wrote.
+type Summary struct {
+	Visits int `json:"visits"`
+	Items  int `json:"items"`
+	Open   int `json:"open"` // visits among them whose windows have not ended
+	Files  int `json:"files"`
+	// Skipped is the number of visits before Config.Since and of deleted users.
+	Skipped int `json:"skipped"`
+}
+
+// Text writes the summary as text.
+func (s Summary) Text(out io.Writer) error {
+	_, err := fmt.Fprintf(out, "wrote %s of %s to %s; %d of the visits have open windows; skipped %s\n",
+		command.Count(s.Items, "item"), command.Count(s.Visits, "visit"), command.Count(s.Files, "file"), s.Open, command.Count(s.Skipped, "visit"))
+	return err
+}
+
+// ErrNoVisits is returned if the topic visit-log has never had a record.
+var ErrNoVisits = errors.New("the topic visit-log is empty: set visit_log.share above 0, and wait for visits")
+
+// Run writes the visits that are not in the files yet. First it waits until the groups have processed the actions that are
+// published. It returns ErrNoVisits if there are none, and a *topics.ChangedTopicError if the files are of another topic.
+func Run(ctx context.Context, s topics.Setup, cfg Config) (Summary, error) {
+	e := &job{Config: cfg, files: folder(cfg.Dir), deleted: map[schemas.UserID]bool{}}
+	lock, err := e.files.lock()
+	if err != nil {
+		return e.total, err
+	}
+	defer func() { _ = lock.Unlock() }() // the end of the process unlocks it, too
+	if e.Streams, err = s.Streams(ctx); err != nil {
+		return e.total, err
+	}
+	if e.log, err = topics.NewLog(s.Kafka); err != nil {
+		return e.total, err
+	}
+	defer e.log.Close()
+	e.progress = s.Start("export visits", -1)
+	defer e.progress.Done()
+	err = e.run(ctx, s)
+	return e.total, errors.Join(err, e.files.recover())
+}
+
+// job is one run of Run.
+type job struct {
+	Config
+	*topics.Streams
+	files        folder
+	log          *topics.Log
+	topic        string // id of the topic visit-log
+	starts, ends topics.Offsets
+	deleted      map[schemas.UserID]bool
+	progress     topics.Progress
+	total        Summary
+}
+
+func (e *job) run(ctx context.Context, s topics.Setup) error {
+	if err := e.files.recover(); err != nil {
+		return err
+	}
+	from, err := e.resume(ctx, s.Kafka)
+	if err != nil {
+		return err
+	}
+	show := func(w topics.WaitState) { e.progress.Say("wait for " + w.String()) }
+	if err := topics.Wait(ctx, s.Kafka, schemas.MicrosOf(e.Now), show, joiners()...); err != nil {
+		return err
+	}
+	if err := e.bounds(ctx); err != nil {
+		return err
+	}
+	err = e.log.ReadAll(ctx, e.UsersDeleted.Name, decoded(e.UsersDeleted, func(d *schemas.DeletedUser, _ *kgo.Record) error {
+		e.deleted[d.User] = true
+		return nil
+	}))
+	for partition := range int32(len(from)) {
+		if err == nil {
+			err = e.partition(ctx, partition, from[partition].Next)
+		}
+	}
+	return err
+}
+
+// joiners returns the groups that write actions-enriched, and those before them.
+func joiners() []topics.Reader {
+	return slices.DeleteFunc(topics.ReadersOf(topics.Catalogue(topics.Profile{})), func(r topics.Reader) bool {
+		return r.Group != topics.Objects && r.Group != topics.Actors
+	})
+}
+
+// resume returns the offsets at which the files end. It checks that the files have the topic and the labels of this export.
+func (e *job) resume(ctx context.Context, k topics.Kafka) (map[int32]topics.PartitionCheckpoint, error) {
+	next, err := e.files.next()
+	if err != nil {
+		return nil, err
+	}
+	layout, path, err := e.files.layout()
+	if err != nil {
+		return nil, err
+	}
+	if want := windows(e.Labels); path != "" && !maps.Equal(layout.Labels, want) {
+		return nil, fmt.Errorf("out: %s has the labels %v, not %v: choose another directory", path, layout.Labels, want)
+	}
+	written := topics.Checkpoint{}
+	for partition, offset := range next {
+		written.Set(e.VisitLog.Name, partition, topics.PartitionCheckpoint{Next: offset})
+	}
+	at, err := topics.Resume(ctx, k, []string{e.VisitLog.Name}, written)
+	if err != nil {
+		return nil, fmt.Errorf("%w; choose another directory", err)
+	}
+	e.topic = at[e.VisitLog.Name][0].Topic.String()
+	if path != "" && layout.Topic != e.topic {
+		return nil, fmt.Errorf("out: %s is of a topic visit-log with another id: it was recreated since; choose another directory", path)
+	}
+	return at[e.VisitLog.Name], nil
+}
+
+// bounds reads the bounds of both topics, which must have the same number of partitions.
+func (e *job) bounds(ctx context.Context) (err error) {
+	names := []string{e.VisitLog.Name, e.ActionsEnriched.Name}
+	if e.starts, err = e.log.Starts(ctx, names...); err != nil {
+		return err
+	}
+	if e.ends, err = e.log.Ends(ctx, names...); err != nil {
+		return err
+	}
+	visits, actions := e.ends[names[0]], e.ends[names[1]]
+	if len(visits) != len(actions) {
+		return fmt.Errorf("%s has %d partitions, and %s has %d: want the same number", names[0], len(visits), names[1], len(actions))
+	}
+	if slices.Max(slices.Collect(maps.Values(visits))) == 0 {
+		return ErrNoVisits
+	}
+	return nil
+}
+
+// decoded returns a function that decodes records for visit. It skips invalid records, which no reader can process.
+func decoded[T any](s topics.Stream[T], visit func(*T, *kgo.Record) error) func(*kgo.Record) error {
+	return func(r *kgo.Record) error {
+		rec, err := s.Decode(r.Value)
+		if bad := new(schemas.BadRecordError); errors.As(err, &bad) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)
+		}
+		return visit(rec, r)
+	}
+}
