@@ -21,7 +21,8 @@ func (f Feed) fillPlaces(d *decision, v *Visit, pools []Pool, k Signals) {
 		return
 	}
 	queues = d.withoutWithheld(queues)
-	if filling.explores(k) && !slices.ContainsFunc(d.list, func(it schemas.ServedItem) bool { return it.Source == schemas.Explore }) {
+	explores := filling.explores(k) && !slices.ContainsFunc(d.list, func(it schemas.ServedItem) bool { return it.Source == schemas.Explore })
+	if explores {
 		drawn := f.explore(v.seed(), queues, k.Counts)
 		queues, d.explored = append(queues, drawn), drawn.items
 	}
@@ -30,6 +31,9 @@ func (f Feed) fillPlaces(d *decision, v *Visit, pools []Pool, k Signals) {
 		relaxed = filling.drawPlaces(d.arrangement, v, queues)
 	} else {
 		d.arrangement, relaxed = filling.extend(d.arrangement, v.Limit, queues)
+	}
+	if explores {
+		d.admitted = d.near.caps
 	}
 	if relaxed != NotRelaxed {
 		d.relaxed = relaxed

@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -165,6 +166,41 @@ func TestValidate_FillSources(t *testing.T) {
 		feeds[Home] = home
 		if err := feeds.Validate(); (err != nil) != c.bad {
 			t.Errorf("%s: got %v, want an error: %t", name, err, c.bad)
+		}
+	}
+}
+
+// The propensity of an explored popular pin counts the pins that the caps of its place admit. The caps of the places above were
+// relaxed.
+func TestLogged_EstimatesPropensityOfExploredPopularPins(t *testing.T) {
+	f := exploring()
+	f.Fill, f.Caps = []schemas.Source{schemas.FromPopular}, Caps{Window: 10, Author: 1}
+	by := func(author schemas.UserID, pins ...schemas.PinID) (list []Candidate) {
+		for _, pin := range pins {
+			list = append(list, Candidate{Pin: pin, Facets: schemas.Facets{Author: author}})
+		}
+		return list
+	}
+	known := Count{Impressions: 100}
+	counts := countsOf{"user:a": known, "pin:1": known, "pin:2": known, "pin:3": known}
+	pools := []Pool{
+		{Source: "s", Candidates: by("user:a", "pin:1", "pin:2", "pin:3")},
+		{Source: schemas.FromPopular, Candidates: append(by("user:a", "pin:capped"), append(by("user:b", "pin:b"), by("user:c", "pin:c")...)...)},
+	}
+	shown, estimates := map[schemas.PinID]float64{}, map[schemas.PinID]float64{}
+	const visits = 400
+	for n := range visits {
+		v := Visit{User: "user:me", Limit: 5, Memory: schemas.Memory{Draws: int64(n)}}
+		it := f.Logged(v, pools, Signals{Counts: counts}).Items[3]
+		if it.Source != schemas.Explore {
+			t.Fatalf("place 4 is from %s, want explore", it.Source)
+		}
+		shown[it.Pin]++
+		estimates[it.Pin] += it.Propensity
+	}
+	for _, pin := range []schemas.PinID{"pin:b", "pin:c"} {
+		if got, want := estimates[pin]/shown[pin], shown[pin]/visits; math.Abs(got-want) > 0.08 {
+			t.Errorf("%s: mean estimate %.2f, frequency %.2f", pin, got, want)
 		}
 	}
 }

@@ -116,13 +116,7 @@ func (d *decision) estimatePropensity(seed uint64, counts Counts, place int) flo
 
 // rivals returns the new pins that the caps admit at a place before which no item is explored.
 func (d *decision) rivals(drawer drawer, place int) (list []rival) {
-	caps := d.feed.Caps
-	for _, relaxed := range caps.relaxations() {
-		if relaxed.level == d.relaxed {
-			caps = relaxed.Caps
-		}
-	}
-	near, taken := newWindow(caps), map[schemas.PinID]bool{}
+	near, taken := newWindow(d.admitted), map[schemas.PinID]bool{}
 	for i := range d.list[:place] {
 		near.advance(d.list[:i+1])
 		taken[d.list[i].Pin] = true

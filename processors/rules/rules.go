@@ -68,6 +68,7 @@ type decision struct {
 	*arrangement
 	relaxed  Relaxation
 	explored []item // exploration draws, the highest first
+	admitted Caps   // of the places that explored items may fill
 }
 
 // decide applies the rules up to arrange. The arrangement records which cap skipped the pin watch.
@@ -86,7 +87,7 @@ func (f Feed) decide(v Visit, pools []Pool, k Signals, watch schemas.PinID) (d d
 	} else {
 		d.arrangement, d.relaxed = f.arrange(v.Limit, queues, v.Memory.Mix, watch, k.Vectors)
 	}
-	d.shared = len(d.list)
+	d.shared, d.admitted = len(d.list), d.near.caps
 	f.fillPlaces(&d, &v, pools, k)
 	return d
 }
