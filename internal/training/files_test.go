@@ -155,7 +155,11 @@ func TestOpen_Errors(t *testing.T) {
 		}, "a.parquet: "},
 		"other labels": {func(t *testing.T, dir string) {
 			write(t, filepath.Join(dir, "a.parquet"), layout)
-			write(t, filepath.Join(dir, "b.parquet"), training.Layout{Outputs: layout.Outputs, Labels: map[string]string{"save": "1h0m0s"}})
+			write(t, filepath.Join(dir, "b.parquet"), training.Layout{Labels: map[string]string{"save": "1h0m0s"}, Topic: layout.Topic})
+		}, "b.parquet: labels or topic differ"},
+		"other topic": {func(t *testing.T, dir string) {
+			write(t, filepath.Join(dir, "a.parquet"), layout)
+			write(t, filepath.Join(dir, "b.parquet"), training.Layout{Labels: layout.Labels, Topic: "other"})
 		}, "b.parquet: labels or topic differ"},
 		"no metadata": {func(t *testing.T, dir string) {
 			must.OK(t, parquet.WriteFile(filepath.Join(dir, "a.parquet"), []training.Choice{{}}))

@@ -71,6 +71,9 @@ func Run(ctx context.Context, s topics.Setup, cfg Config) (Summary, error) {
 	e.progress = s.Start("export visits", -1)
 	defer e.progress.Done()
 	err = e.run(ctx, s)
+	if ctx.Err() != nil {
+		err = fmt.Errorf("export stopped; run the same command to continue: %w", err)
+	}
 	return e.total, errors.Join(err, e.files.recover())
 }
 
@@ -139,8 +142,11 @@ func (e *job) resume(ctx context.Context, k topics.Kafka) (map[int32]topics.Part
 		written.Set(e.VisitLog.Name, partition, topics.PartitionCheckpoint{Next: offset})
 	}
 	at, err := topics.Resume(ctx, k, []string{e.VisitLog.Name}, written)
+	if changed := new(topics.ChangedTopicError); errors.As(err, &changed) {
+		return nil, fmt.Errorf("out: %w; choose another directory", err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%w; choose another directory", err)
+		return nil, err
 	}
 	e.topic = at[e.VisitLog.Name][0].Topic.String()
 	if path != "" && layout.Topic != e.topic {

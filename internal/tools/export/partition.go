@@ -105,11 +105,13 @@ func (e *job) join(ctx context.Context, partition int32, b *batch) (span, error)
 	}
 	start := e.starts[name][partition]
 	from := max(start, offsets[name][partition])
-	if start > 0 && from == start { // the topic has deleted earlier actions
+	if start > 0 && from == start { // the topic has deleted earlier actions; the first record sets the time
 		complete.since = complete.until
 	}
 	err = e.log.ReadAround(ctx, name, partition, from, e.ends[name][partition], decoded(e.ActionsEnriched, func(a *schemas.EnrichedAction, r *kgo.Record) error {
-		complete.since = min(complete.since, schemas.MicrosOf(r.Timestamp))
+		if complete.since == complete.until {
+			complete.since = schemas.MicrosOf(r.Timestamp)
+		}
 		b.addAction(a)
 		return nil
 	}))
