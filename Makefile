@@ -98,9 +98,11 @@ test-lastfm: ## import the Last.fm data of LASTFM_DIR, also through five kills; 
 test-browser: ## test the console in headless Chromium; SMARTFEED_SCREENSHOTS=DIR keeps screenshots
 	export SMARTFEED_TEST_BROWSER=$${SMARTFEED_TEST_BROWSER:-1}; $(TESTMODULE) -run '$(BROWSER)' ./...
 
-# The tools of the examples: a virtual environment and jars, fetched again when the pinned versions change.
+# The tools of the examples: virtual environments and jars, fetched again when the pinned versions change.
 EXAMPLES := .cache/examples
 $(EXAMPLES)/python/installed: examples/python-producer/requirements.txt
+$(EXAMPLES)/training/installed: examples/training/requirements.txt
+$(EXAMPLES)/python/installed $(EXAMPLES)/training/installed:
 	python3 -m venv --clear $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
@@ -109,8 +111,11 @@ $(EXAMPLES)/java/installed: examples/java-producer/pom.xml
 	mvn -q -B --strict-checksums -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(@D))
 	touch $@
 
-.PHONY: test-examples test-cdc
-test-examples: $(EXAMPLES)/python/installed $(EXAMPLES)/java/installed ## test the web page and the producers in Python and Java; needs Chromium, Python, Maven and a JDK
+.PHONY: test-examples test-cdc demo-training
+demo-training: build $(EXAMPLES)/training/installed ## train a model on logged visits, serve it, and compare its feed; needs Python 3
+	$(EXAMPLES)/training/bin/python examples/training/demo.py bin/smartfeed
+
+test-examples: $(EXAMPLES)/python/installed $(EXAMPLES)/training/installed $(EXAMPLES)/java/installed ## test the web page, the training loop and the producers in Python and Java; needs Chromium, Python, Maven and a JDK
 	export SMARTFEED_TEST_EXAMPLES=$(abspath $(EXAMPLES)) SMARTFEED_TEST_BROWSER=$${SMARTFEED_TEST_BROWSER:-1}; $(TESTMODULE) -run '^TestExample_' -v .
 
 test-cdc: ## test change data capture with Debezium, killing Connect; needs PostgreSQL, Maven and Java
