@@ -118,8 +118,8 @@ demo-training: build $(EXAMPLES)/training/installed ## train a model on logged v
 test-examples: $(EXAMPLES)/python/installed $(EXAMPLES)/training/installed $(EXAMPLES)/java/installed ## test the web page, the training loop and the producers in Python and Java; needs Chromium, Python, Maven and a JDK
 	export SMARTFEED_TEST_EXAMPLES=$(abspath $(EXAMPLES)) SMARTFEED_TEST_BROWSER=$${SMARTFEED_TEST_BROWSER:-1}; $(TESTMODULE) -run '^TestExample_' -v .
 
-test-cdc: ## test change data capture with Debezium, killing Connect; needs PostgreSQL, Maven and Java
-	SMARTFEED_TEST_CDC=1 $(GOTEST) -count=1 -run RealConnect -v ./examples/cdc
+test-cdc: ## test change data capture with Debezium, killing Connect; CDC=FeedFollowsTables selects a test; needs PostgreSQL, Maven and Java
+	SMARTFEED_TEST_CDC=1 $(GOTEST) -count=1 -run 'RealConnect_$(CDC)' -v ./examples/cdc
 
 .PHONY: clients test-clients
 clients: ## generate the clients in the folder clients from the OpenAPI document; needs Node.js and Python 3

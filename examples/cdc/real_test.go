@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -103,8 +104,8 @@ func (s *system) services(command string, names ...string) {
 
 // clean stops PostgreSQL and Connect. If the test has failed, it shows the log of Connect.
 func (s *system) clean() {
-	if dir := os.Getenv("SERVICES_DIR"); s.Failed() {
-		log, err := exec.Command("tail", "-n", "40", filepath.Join(cmp.Or(dir, "../../.ci/state"), "connect.log")).CombinedOutput()
+	if s.Failed() {
+		log, err := exec.Command("tail", "-n", "40", filepath.Join(state(), "connect.log")).CombinedOutput()
 		s.Logf("Connect: %s%v", log, err)
 	}
 	s.services("clean", "connect", "postgres")
@@ -198,6 +199,7 @@ func TestRealConnect_KillLosesAndDoublesNothing(t *testing.T) {
 			s.sql(fmt.Sprintf(`insert into pins (id, author, title) values ('%s', 'bob', 'a'); update pins set title = 'b' where id = '%[1]s'`, id))
 			want["pin:"+id] = "b"
 			if i == 10 {
+				s.hasOffset()
 				s.services("kill", "connect")
 			}
 		}
@@ -216,6 +218,19 @@ func TestRealConnect_KillLosesAndDoublesNothing(t *testing.T) {
 	}
 	s.shows(want)
 }
+
+// hasOffset waits until Connect has stored an offset in the log of the database, at which it resumes.
+func (s *system) hasOffset() {
+	s.Helper()
+	file := filepath.Join(state(), "data", "connect", "offsets")
+	eventually.True(s.T, "Connect has stored the offset of a change", func() bool {
+		offsets, err := os.ReadFile(file)
+		return err == nil && bytes.Contains(offsets, []byte(`"messageType":`))
+	})
+}
+
+// state returns the directory of .ci/services.
+func state() string { return cmp.Or(os.Getenv("SERVICES_DIR"), "../../.ci/state") }
 
 // caughtUp waits until a group has committed the ends of all topics with changes.
 func (s *system) caughtUp(group string) {
