@@ -101,7 +101,7 @@ func TestBrowser_ConsoleMatchesAPI(t *testing.T) {
 	chromium := openBrowser(t)
 	cfg := testConfig(t)
 	home := cfg.Generator.Feeds[rules.Home]
-	home.Defer.Margin, home.Defer.Budget = 3, 0
+	home.Defer.Margin, home.Defer.Budget, home.Fill = 3, 0, nil // no popular pins in place of deferred ones
 	cfg.Generator.Feeds[rules.Home] = home
 	s := start(t, app.Dev, cfg)
 	s.publish(consoleEvents(time.Now())...)
