@@ -182,7 +182,7 @@ func TestLogged_EstimatesPropensityOfExploredPopularPins(t *testing.T) {
 		return list
 	}
 	known := Count{Impressions: 100}
-	counts := countsOf{"user:a": known, "pin:1": known, "pin:2": known, "pin:3": known}
+	counts := countsOf{"user:a": {Impressions: 100, Saves: 50}, "pin:1": known, "pin:2": known, "pin:3": known}
 	pools := []Pool{
 		{Source: "s", Candidates: by("user:a", "pin:1", "pin:2", "pin:3")},
 		{Source: schemas.FromPopular, Candidates: append(by("user:a", "pin:capped"), append(by("user:b", "pin:b"), by("user:c", "pin:c")...)...)},
