@@ -226,6 +226,11 @@ bench-features: ## measure features over HTTP, the feature store alone and the b
 bench-pinot: ## measure features on Pinot, which .ci/services downloads and starts
 	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -run '^$$' -bench RealPinot -benchtime 1x ./serving/feature/conformance
 
+.PHONY: bench-serves
+bench-serves: ## measure one, two and four serve under the same load on real servers, and their starts next to SERVES_ACTIONS actions
+	.ci/services with kafka registry $(CASSANDRAS) pinot -- env SMARTFEED_TEST_SERVERS=$(SERVERS) \
+	  $(GOTEST) -count=1 -timeout 60m -run RealServers_ShareLoad -v ./app
+
 .PHONY: fuzz bench-sizing
 bench-sizing: ## measure bytes and CPU time per event, delivery and visit, for docs/design/cost-model.md
 	$(GOTEST) -run '^$$' -bench 'Sizing$$' -benchtime 1x ./app

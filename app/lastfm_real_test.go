@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	testchild "github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
 // realServers is the environment variable with the addresses of Kafka, registry, Cassandra primary and standby, Pinot's
@@ -36,20 +38,27 @@ func lastfmSet(t *testing.T) string {
 	return generated(t, scale)
 }
 
-// The test imports the whole dataset, or a generated one, into real servers, with each role in its own process, and compares
-// the result with brute force. It prints the duration of the import, and the CPU time and peak memory of every process. It
-// does not test latency: the deadlines are far longer than in production.
-func TestRealServers_ImportLastfm(t *testing.T) {
+// realProduct is a product on real servers, with each role in its own process.
+type realProduct struct {
+	t          *testing.T
+	at         []string // addresses, see realServers
+	file       string   // configuration
+	partitions int32
+	features   []string // ten built-in features of users
+}
+
+// startReal creates the topics and tables. Deadlines are far longer than in production, for busy machines.
+func startReal(t *testing.T) *realProduct {
+	t.Helper()
 	at := strings.Split(os.Getenv(realServers), ",")
 	if len(at) != 6 {
 		t.Skipf("set %s to the addresses of Kafka, registry, two Cassandras, Pinot's controller and broker", realServers)
 	}
-	d := readDataset(t, lastfmSet(t))
-	file := filepath.Join(t.TempDir(), "smartfeed.yaml")
+	r := &realProduct{t: t, at: at, file: filepath.Join(t.TempDir(), "smartfeed.yaml"), partitions: 8}
 	text := fmt.Sprintf(`
 kafka: [%s]
 registry: http://%s/apis/ccompat/v7
-partitions: 8
+partitions: %d
 feed_store:
   cassandra:
     primary: {hosts: [%q], replicas: 1}
@@ -57,28 +66,54 @@ feed_store:
 pinot: {controller: %q, brokers: [%q]}
 feed: {generator_timeout: 10s, read_timeout: 2s, catch_up_timeout: 2s, ack_timeout: 2s}
 feature: {timeout: 1m}
-`, at[0], at[1], at[2], at[3], at[4], at[5])
-	must.OK(t, os.WriteFile(file, []byte(text), 0o600))
-	command := func(args ...string) string { return configured(t, file, args...) }
+`, at[0], at[1], r.partitions, at[2], at[3], at[4], at[5])
+	must.OK(t, os.WriteFile(r.file, []byte(text), 0o600))
 	for _, args := range [][]string{{"topics", "apply"}, {"feed-store", "apply"}, {"pinot", "apply"}} {
-		command(args...)
+		configured(t, r.file, args...)
 	}
+	definitions, err := feature.Load("")
+	must.OK(t, err)
+	for _, d := range definitions {
+		if d.Entity == feature.User && len(r.features) < 10 {
+			r.features = append(r.features, d.Name)
+		}
+	}
+	return r
+}
+
+// role starts a process. It returns when it is ready, and logs how long that took.
+func (r *realProduct) role(name string) *child {
+	r.t.Helper()
+	web := freeAddress(r.t)
+	c := &child{t: r.t, http: "http://" + web, args: []string{name, "--config", r.file, "--dir", r.t.TempDir(), "--http", web}}
+	r.t.Cleanup(c.kill)
+	began := time.Now()
+	c.start()
+	r.t.Logf("%s: ready after %v and %v of CPU time", name, time.Since(began).Round(time.Millisecond), testchild.CPU(r.t, c.cmd.Process.Pid))
+	return c
+}
+
+// importSet imports a dataset, and returns when all of it has been processed, also by Pinot.
+func (r *realProduct) importSet(d *dataset, front *child) string {
+	r.t.Helper()
+	began := time.Now()
+	out := configured(r.t, r.file, "import", "lastfm", d.dir, "--last-action", d.last.Format(time.RFC3339), "--http", strings.TrimPrefix(front.http, "http://"))
+	configured(r.t, r.file, "wait", "--timeout", "30m")
+	return fmt.Sprintf("%s\nimport and processing: %s", out, time.Since(began).Round(time.Second))
+}
+
+// The test imports the whole dataset, or a generated one, into real servers, with each role in its own process, and compares
+// the result with brute force. It prints the duration of the import, and the CPU time and peak memory of every process. It
+// does not test latency.
+func TestRealServers_ImportLastfm(t *testing.T) {
+	r := startReal(t)
+	d := readDataset(t, lastfmSet(t))
 	var roles []*child
-	for _, role := range []string{"process", "process", "materialize", "serve"} {
-		web := freeAddress(t)
-		c := &child{t: t, http: "http://" + web, args: []string{role, "--config", file, "--dir", t.TempDir(), "--http", web}}
-		t.Cleanup(c.kill)
-		c.launch()
-		roles = append(roles, c)
-	}
-	for _, c := range roles {
-		c.until("ready", c.ready)
+	for _, name := range []string{"process", "process", "materialize", "serve"} {
+		roles = append(roles, r.role(name))
 	}
 	front := roles[len(roles)-1]
-	began := time.Now()
-	t.Log(command("import", "lastfm", d.dir, "--last-action", d.last.Format(time.RFC3339), "--http", strings.TrimPrefix(front.http, "http://")))
-	command("wait", "--timeout", "30m") // includes Pinot
-	t.Logf("import and processing: %s", time.Since(began).Round(time.Second))
+	t.Log(r.importSet(d, front))
 	front.compare(d)
 	for _, c := range roles {
 		t.Logf("%s: %s", c.args[0], used(t, c.cmd.Process.Pid))
