@@ -248,6 +248,9 @@ func TestExperiments_CountVisitsAndLaterActions(t *testing.T) {
 	if arms := r.arms(2); len(arms) != 1 || arms["b"].Users != 2 {
 		t.Errorf("after a deletion: got %+v, want the two other users", arms)
 	}
+	if names, timers := r.traces("user:1"); len(names) > 0 || timers > 0 {
+		t.Errorf("after a deletion: rows %q and %d timers, want none", names, timers)
+	}
 }
 
 // A funnel reads the actions of many users and days in order, whatever the order of their arrival. The scan takes several
