@@ -78,7 +78,7 @@ func printEvaluation(out io.Writer, r *evaluate.Report) error {
 	if p := r.Policy; p != nil {
 		t.line("")
 		t.row(fmt.Sprintf("policy: %d places, effective sample size %.0f, overlap %.3f, mean weight %.3f", p.Places, p.EffectiveSampleSize, p.Overlap, p.MeanWeight))
-		t.row(fmt.Sprintf("left out: %d deterministic places, %d without probabilities", p.Deterministic, p.Unknown))
+		t.row(fmt.Sprintf("left out: %d places of other policies, %d without probabilities or outputs", p.NotRandomized, p.Unknown))
 		t.row("ACTION", "ITEMS", "CENSORED", "LOGGED", "IPS", "SNIPS", "DOUBLY ROBUST", "DIFFERENCE")
 		for _, a := range p.Actions {
 			t.row(a.Verb, a.Items, a.Censored, interval(a.Logged), interval(a.IPS), interval(a.SNIPS), interval(a.DoublyRobust), interval(a.Difference))

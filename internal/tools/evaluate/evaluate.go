@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/experiment"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/internal/training"
 )
 
@@ -38,24 +39,18 @@ type Config struct {
 	Feed       string   // "": all feeds, or that of Policy
 	Actions    []string // verbs; none: all labels
 	Policy     *Policy  // nil: only the arms
-	MinOverlap float64  // minimum effective sample size of a policy, as a share of the places
-	Effect     float64  // relative effect that experiments are to detect
+	MinOverlap float64  `yaml:"min-overlap" default:"0.1" range:"0.001..1"` // minimum effective sample size of a policy, as a share of the places
+	Effect     float64  `yaml:"effect" default:"0.05" range:"0.001..1"`     // relative effect that experiments are to detect
 }
 
 // DefaultConfig returns the defaults.
-func DefaultConfig() Config { return Config{MinOverlap: 0.1, Effect: 0.05} }
+func DefaultConfig() Config { return settings.Defaults[Config]() }
 
 // Validate reports every value that is out of range.
 func (c Config) Validate() error {
-	var errs []error
-	if !(c.MinOverlap > 0 && c.MinOverlap <= 1) {
-		errs = append(errs, fmt.Errorf("min-overlap: %v: want above 0, and at most 1", c.MinOverlap))
-	}
-	if !(c.Effect > 0 && c.Effect <= 1) {
-		errs = append(errs, fmt.Errorf("effect: %v: want above 0, and at most 1", c.Effect))
-	}
+	errs := []error{settings.Validate(c)}
 	if c.Policy != nil {
-		errs = append(errs, c.Policy.validate())
+		errs = append(errs, settings.Under("policy", c.Policy.validate()))
 		if c.Feed != "" && c.Feed != c.Policy.Feed {
 			errs = append(errs, fmt.Errorf("feed: %q: the policy is of the feed %q", c.Feed, c.Policy.Feed))
 		}
@@ -84,6 +79,9 @@ func Run(log Log, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	e := &evaluation{Config: cfg, log: log, labels: labels}
+	if cfg.Policy != nil {
+		e.Feed = cfg.Policy.Feed
+	}
 	report, err := e.arms()
 	if err != nil || cfg.Policy == nil {
 		return report, err
@@ -121,10 +119,10 @@ type evaluation struct {
 	labels []label
 }
 
-// rows returns the rows of a feed; "": all. The error is that of the log.
-func (e *evaluation) rows(feed string, visit func(*training.Row) error) error {
+// rows visits the rows of the feed. The error is that of the log or of visit.
+func (e *evaluation) rows(visit func(*training.Row) error) error {
 	for r, err := range e.log.Rows() {
-		if err == nil && (feed == "" || r.Feed == feed) {
+		if err == nil && (e.Feed == "" || r.Feed == e.Feed) {
 			err = visit(r)
 		}
 		if err != nil {
@@ -142,11 +140,8 @@ type armKey struct{ feed, arm string }
 
 // armCount counts an arm.
 type armCount struct {
-	share  float64
-	varies bool // the share
-	visits int
-	items  int
-	users  map[string][]userCount // by label
+	experiment.Tally
+	users map[string][]userCount // by label
 }
 
 // userCount has the weighted counts of one user for one label.
@@ -158,7 +153,7 @@ type userCount struct {
 // arms compares the arms of each feed.
 func (e *evaluation) arms() (*Report, error) {
 	report, arms := &Report{}, map[armKey]*armCount{}
-	err := e.rows(cmp.Or(e.Feed, e.policyFeed()), func(r *training.Row) error {
+	err := e.rows(func(r *training.Row) error {
 		if report.From.IsZero() || r.Time.Before(report.From) {
 			report.From = r.Time
 		}
@@ -167,13 +162,14 @@ func (e *evaluation) arms() (*Report, error) {
 		}
 		key := armKey{r.Feed, r.Arm}
 		if arms[key] == nil {
-			arms[key] = &armCount{share: r.ArmShare, users: map[string][]userCount{}}
+			count := experiment.Count{Arm: r.Arm, Share: r.ArmShare}
+			arms[key] = &armCount{experiment.Tally{Feed: r.Feed, Count: count}, map[string][]userCount{}}
 		}
 		arms[key].add(r, e.labels)
 		return nil
 	})
 	if err == nil && len(arms) == 0 {
-		err = fmt.Errorf("feed %q: the log has no visits", cmp.Or(e.Feed, e.policyFeed()))
+		err = fmt.Errorf("feed %q: the log has no visits", e.Feed)
 	}
 	if err != nil {
 		return nil, err
@@ -182,38 +178,32 @@ func (e *evaluation) arms() (*Report, error) {
 	return report, nil
 }
 
-func (e *evaluation) policyFeed() string {
-	if e.Policy == nil {
-		return ""
-	}
-	return e.Policy.Feed
-}
-
 // tallies returns the counts of all arms.
 func (e *evaluation) tallies(arms map[armKey]*armCount) (list []experiment.Tally) {
 	for key, a := range arms {
-		t := a.tally(e.labels)
-		t.Feed, t.Arm = key.feed, key.arm
+		a.count(e.labels)
 		for user := range a.users {
 			for other, o := range arms {
 				if other.feed == key.feed && other.arm != key.arm && o.users[user] != nil {
-					t.Switched++
+					a.Switched++
 					break
 				}
 			}
 		}
-		list = append(list, t)
+		list = append(list, a.Tally)
 	}
 	return list
 }
 
-// add counts a row.
+// add counts a row. An arm whose share changed has no share.
 func (a *armCount) add(r *training.Row, labels []label) {
-	a.varies = a.varies || r.ArmShare != a.share
-	a.items++
+	if r.ArmShare != a.Share {
+		a.Share = 0
+	}
+	a.Items++
 	visits := 0.0
 	if r.Position == 0 {
-		a.visits++
+		a.Visits++
 		visits = weight(r)
 	}
 	counts := a.users[r.User]
@@ -236,12 +226,9 @@ func (a *armCount) add(r *training.Row, labels []label) {
 	}
 }
 
-// tally returns the counts of the arm. An arm whose share changed has no share.
-func (a *armCount) tally(labels []label) (t experiment.Tally) {
-	t.Count = experiment.Count{Share: a.share, Users: len(a.users), Visits: a.visits, Items: a.items}
-	if a.varies {
-		t.Share = 0
-	}
+// count adds up the users.
+func (a *armCount) count(labels []label) {
+	a.Users = len(a.users)
 	for i, l := range labels {
 		action := experiment.ActionTally{ActionCount: experiment.ActionCount{Verb: l.verb}}
 		for _, user := range slices.Sorted(maps.Keys(a.users)) { // in an order, so that the rounding is the same in each run
@@ -253,7 +240,6 @@ func (a *armCount) tally(labels []label) (t experiment.Tally) {
 				action.PerVisit.Add(c.actions, c.visits)
 			}
 		}
-		t.Actions = append(t.Actions, action)
+		a.Actions = append(a.Actions, action)
 	}
-	return t
 }

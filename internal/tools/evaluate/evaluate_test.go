@@ -199,6 +199,7 @@ func TestRun_LoggedPolicyHasLoggedRates(t *testing.T) {
 	w := simulate(7, 300, 1)
 	n := len(w.rows)
 	w.rows[0].Propensity, w.rows[1].Policy, w.rows[2].Labels[0].Acted = nil, training.Deterministic, nil
+	w.rows[3].Choices[0].Outputs[0], w.rows[4].Choices[0].Outputs = math.NaN(), nil
 	for name, policy := range map[string]*Policy{
 		"as logged":       {Feed: "home"},
 		"the same shares": {Feed: "home", Shares: loggedShares},
@@ -207,7 +208,7 @@ func TestRun_LoggedPolicyHasLoggedRates(t *testing.T) {
 		report, err := Run(w.log(), config(func(c *Config) { c.Policy = policy }))
 		must.OK(t, err)
 		p := report.Policy
-		if p.Places != n-2 || p.Deterministic != 1 || p.Unknown != 1 || p.Actions[0].Censored != 1 || p.Actions[0].Items != n-3 {
+		if p.Places != n-2 || p.NotRandomized != 1 || p.Unknown != 1 || p.Actions[0].Censored != 1 || p.Actions[0].Items != n-3 {
 			t.Errorf("%s: got %+v, want %d places and one of each other kind", name, p, n-2)
 		}
 		if math.Abs(p.Overlap-1) > 1e-9 || math.Abs(p.MeanWeight-1) > 1e-9 || p.Outside > 1e-9 {
@@ -218,6 +219,20 @@ func TestRun_LoggedPolicyHasLoggedRates(t *testing.T) {
 			if math.Abs(e.Value-a.Logged.Value) > 1e-9 || math.Abs(e.StdErr-a.Logged.StdErr) > 1e-9 {
 				t.Errorf("%s: got %+v, want the logged rate %+v", name, e, a.Logged)
 			}
+		}
+	}
+}
+
+// A place lacks the rates of a policy that uses an output which is no number there. Other policies estimate it.
+func TestRun_LeavesOutMissingOutputs(t *testing.T) {
+	for output, want := range map[string]int{"save": 1, "noise": 0} {
+		w := simulate(7, 300, 1)
+		w.rows[5].Choices[0].Outputs[1] = math.NaN()
+		policy := &Policy{Feed: "home", Utility: map[string]float64{output: 1}, Temperature: 2}
+		report, err := Run(w.log(), config(func(c *Config) { c.Policy = policy }))
+		must.OK(t, err)
+		if p := report.Policy; p.Unknown != want || !(p.Actions[0].DoublyRobust.Value > 0 && p.Actions[0].IPS.Value > 0) {
+			t.Errorf("utility of %s: got %+v, want %d unknown place, and rates", output, p, want)
 		}
 	}
 }
@@ -242,18 +257,18 @@ func TestReadPolicy(t *testing.T) {
 
 func TestConfig_Validate(t *testing.T) {
 	for want, change := range map[string]func(*Config){
-		"min-overlap: 0":          func(c *Config) { c.MinOverlap = 0 },
-		"min-overlap: NaN":        func(c *Config) { c.MinOverlap = math.NaN() },
-		"effect: 1.5":             func(c *Config) { c.Effect = 1.5 },
-		"policy: feed":            func(c *Config) { c.Policy = &Policy{} },
-		"the policy is of":        func(c *Config) { c.Feed, c.Policy = "also", &Policy{Feed: "home"} },
-		"shares.related: -1":      func(c *Config) { c.Policy = &Policy{Feed: "home", Shares: map[string]float64{"related": -1}} },
-		"all are 0":               func(c *Config) { c.Policy = &Policy{Feed: "home", Shares: map[string]float64{"related": 0}} },
-		"utility.save: NaN":       func(c *Config) { c.Policy = &Policy{Feed: "home", Utility: map[string]float64{"save": math.NaN()}} },
-		"temperature: want":       func(c *Config) { c.Policy = &Policy{Feed: "home", Score: 1} },
-		"and no temperature":      func(c *Config) { c.Policy = &Policy{Feed: "home", Temperature: 1} },
-		"score: +Inf":             func(c *Config) { c.Policy = &Policy{Feed: "home", Score: math.Inf(1), Temperature: 1} },
-		"temperature: -1: want a": func(c *Config) { c.Policy = &Policy{Feed: "home", Score: 1, Temperature: -1} },
+		"min-overlap: 0":            func(c *Config) { c.MinOverlap = 0 },
+		"min-overlap: NaN":          func(c *Config) { c.MinOverlap = math.NaN() },
+		"effect: 1.5":               func(c *Config) { c.Effect = 1.5 },
+		"policy.feed":               func(c *Config) { c.Policy = &Policy{} },
+		"the policy is of":          func(c *Config) { c.Feed, c.Policy = "also", &Policy{Feed: "home"} },
+		"policy.shares.related: -1": func(c *Config) { c.Policy = &Policy{Feed: "home", Shares: map[string]float64{"related": -1}} },
+		"all are 0":                 func(c *Config) { c.Policy = &Policy{Feed: "home", Shares: map[string]float64{"related": 0}} },
+		"utility.save: NaN":         func(c *Config) { c.Policy = &Policy{Feed: "home", Utility: map[string]float64{"save": math.NaN()}} },
+		"temperature: want":         func(c *Config) { c.Policy = &Policy{Feed: "home", Score: 1} },
+		"and no temperature":        func(c *Config) { c.Policy = &Policy{Feed: "home", Temperature: 1} },
+		"score: +Inf":               func(c *Config) { c.Policy = &Policy{Feed: "home", Score: math.Inf(1), Temperature: 1} },
+		"temperature: -1: want 0":   func(c *Config) { c.Policy = &Policy{Feed: "home", Score: 1, Temperature: -1} },
 	} {
 		if err := config(change).Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

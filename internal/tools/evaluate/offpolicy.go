@@ -14,9 +14,9 @@ import (
 
 // PolicyReport is the estimate of a policy.
 type PolicyReport struct {
-	Places        int `json:"places"`        // that the estimates use
-	Deterministic int `json:"deterministic"` // places that a deterministic policy filled
-	Unknown       int `json:"unknown"`       // randomized places whose choices or propensity are not in the log
+	Places        int `json:"places"`         // that the estimates use
+	NotRandomized int `json:"not_randomized"` // places of other policies
+	Unknown       int `json:"unknown"`        // randomized places without choices, propensity, or an output that the policy uses
 	// EffectiveSampleSize is that of Kish, (Σ w)² / Σ w², and Overlap its share of the places.
 	EffectiveSampleSize float64          `json:"effective_sample_size"`
 	Overlap             float64          `json:"overlap"`
@@ -71,7 +71,7 @@ func (e *evaluation) policy() (*PolicyReport, error) {
 		s.models = append(s.models, newRewardModel(len(e.log.Outputs)))
 		s.report.Actions = append(s.report.Actions, PolicyEstimate{Verb: l.verb})
 	}
-	if err := e.rows(e.Policy.Feed, s.fit); err != nil {
+	if err := e.rows(s.fit); err != nil {
 		return nil, err
 	}
 	if err := s.checkSupport(); err != nil {
@@ -80,14 +80,21 @@ func (e *evaluation) policy() (*PolicyReport, error) {
 	for _, m := range s.models {
 		m.solve()
 	}
-	if err := e.rows(e.Policy.Feed, s.apply); err != nil {
+	if err := e.rows(s.apply); err != nil {
 		return nil, err
 	}
 	return s.result()
 }
 
-// usable reports whether a row is a place with the probabilities of its choices.
-func usable(r *training.Row) bool {
+// usable reports whether a row is a place with the probabilities of its choices, and with the outputs that the policy uses.
+func (s *estimation) usable(r *training.Row) bool {
+	for _, c := range r.Choices {
+		for i, output := range c.Outputs {
+			if math.IsNaN(output) && i < len(s.weights) && s.weights[i] != 0 {
+				return false
+			}
+		}
+	}
 	return r.Policy == training.Randomized && len(r.Choices) > 0 && r.Propensity != nil && *r.Propensity > 0
 }
 
@@ -95,9 +102,9 @@ func usable(r *training.Row) bool {
 func (s *estimation) fit(r *training.Row) error {
 	switch {
 	case r.Policy != training.Randomized:
-		s.report.Deterministic++
+		s.report.NotRandomized++
 		return nil
-	case !usable(r):
+	case !s.usable(r):
 		s.report.Unknown++
 		return nil
 	}
@@ -150,8 +157,8 @@ func (s *estimation) checkChoices(r *training.Row) error {
 // checkSupport returns an error if the log says nothing about the policy.
 func (s *estimation) checkSupport() error {
 	if s.report.Places == 0 {
-		return fmt.Errorf("the log of the feed %s has no randomized places (%d deterministic, %d unknown): set generator.feeds.%s.randomize, and export later visits",
-			s.Policy.Feed, s.report.Deterministic, s.report.Unknown, s.Policy.Feed)
+		return fmt.Errorf("the log of the feed %s has no randomized places (%d of other policies, %d unknown): set generator.feeds.%s.randomize, and export later visits",
+			s.Policy.Feed, s.report.NotRandomized, s.report.Unknown, s.Policy.Feed)
 	}
 	for _, source := range slices.Sorted(maps.Keys(s.Policy.Shares)) {
 		if s.Policy.Shares[source] > 0 && !s.known[source] {
@@ -163,7 +170,7 @@ func (s *estimation) checkSupport() error {
 
 // apply adds a row to the sums of its user.
 func (s *estimation) apply(r *training.Row) error {
-	if !usable(r) {
+	if !s.usable(r) {
 		return nil
 	}
 	probabilities := s.Policy.probabilities(r.Choices, s.weights)

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/internal/training"
 )
 
@@ -18,10 +19,10 @@ import (
 // choice of this source with softmax((score·generator's score + Σ utility·outputs) / temperature).
 type Policy struct {
 	Feed        string             `yaml:"feed"`
-	Shares      map[string]float64 `yaml:"shares"`      // by source, relative to each other; empty: as logged
-	Utility     map[string]float64 `yaml:"utility"`     // weights of the model's outputs
-	Score       float64            `yaml:"score"`       // weight of the generator's score
-	Temperature float64            `yaml:"temperature"` // 0: the choices of a source keep their logged probabilities
+	Shares      map[string]float64 `yaml:"shares"`                     // by source, relative to each other; empty: as logged
+	Utility     map[string]float64 `yaml:"utility"`                    // weights of the model's outputs
+	Score       float64            `yaml:"score" range:"-1e6..1e6"`    // weight of the generator's score
+	Temperature float64            `yaml:"temperature" range:"0..1e6"` // 0: the choices of a source keep their logged probabilities
 }
 
 // ReadPolicy reads a policy from a file.
@@ -39,31 +40,27 @@ func ReadPolicy(path string) (*Policy, error) {
 	return p, nil
 }
 
+// maxNumber bounds the numbers of a policy, so that no sum overflows.
+const maxNumber = 1e6
+
 func (p *Policy) validate() error {
-	var errs []error
-	finite := func(key string, v, lowest float64) {
-		if !(v >= lowest) || math.IsInf(v, 0) {
-			errs = append(errs, fmt.Errorf("policy: %s: %v: want a number of at least %v", key, v, lowest))
-		}
-	}
+	errs := []error{settings.Validate(p)}
 	if p.Feed == "" {
-		errs = append(errs, errors.New("policy: feed: want the name of a feed"))
+		errs = append(errs, errors.New("feed: want the name of a feed"))
 	}
 	total := 0.0
 	for _, source := range slices.Sorted(maps.Keys(p.Shares)) {
-		finite("shares."+source, p.Shares[source], 0)
+		errs = append(errs, settings.Within("shares."+source, p.Shares[source], 0, maxNumber))
 		total += p.Shares[source]
 	}
 	if len(p.Shares) > 0 && total == 0 {
-		errs = append(errs, errors.New("policy: shares: all are 0: want one above 0"))
+		errs = append(errs, errors.New("shares: all are 0: want one above 0"))
 	}
 	for _, output := range slices.Sorted(maps.Keys(p.Utility)) {
-		finite("utility."+output, p.Utility[output], -math.MaxFloat64)
+		errs = append(errs, settings.Within("utility."+output, p.Utility[output], -maxNumber, maxNumber))
 	}
-	finite("score", p.Score, -math.MaxFloat64)
-	finite("temperature", p.Temperature, 0)
 	if ranks := len(p.Utility) > 0 || p.Score != 0; ranks != (p.Temperature > 0) {
-		errs = append(errs, errors.New("policy: temperature: want above 0 with utility or score, and no temperature without them"))
+		errs = append(errs, errors.New("temperature: want above 0 with utility or score, and no temperature without them"))
 	}
 	return errors.Join(errs...)
 }
@@ -122,7 +119,9 @@ func (p *Policy) logit(c training.Choice, weights []float64) float64 {
 	}
 	sum := p.Score * c.Score
 	for i, output := range c.Outputs {
-		sum += weights[i] * output
+		if weights[i] != 0 { // others may be NaN
+			sum += weights[i] * output
+		}
 	}
 	return sum / p.Temperature
 }

@@ -56,7 +56,11 @@ func (m *rewardModel) columns(r *training.Row, c training.Choice, best float64) 
 	if i >= 0 {
 		m.row[3+i] = 1
 	}
-	copy(m.row[3+maxSources:], c.Outputs)
+	for i, output := range c.Outputs {
+		if !math.IsNaN(output) {
+			m.row[3+maxSources+i] = output
+		}
+	}
 	return m.row
 }
 
