@@ -14,6 +14,7 @@ import contextlib
 import datetime
 import json
 import math
+import os
 import pathlib
 import random
 import socket
@@ -50,12 +51,13 @@ class Product:
         config.write_text((HERE / "smartfeed.yaml").read_text().replace("127.0.0.1:9700", model))
         self.command = [smartfeed, "--config", str(config), "--http", self.http, "--kafka", kafka, "--registry", registry]
         self.folder = folder
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("SMARTFEED_")}  # which are settings
 
     @contextlib.contextmanager
     def running(self):
         with open(self.folder + "/smartfeed.log", "w") as log:
             files = ["--dir", self.folder + "/state", "--features_file", str(HERE / "features.yaml")]
-            process = subprocess.Popen([*self.command, "dev", *files], stderr=log, stdout=log)
+            process = subprocess.Popen([*self.command, "dev", *files], stderr=log, stdout=log, env=self.environment)
         try:
             await_ready(process, f"http://{self.http}/readyz")
             yield
@@ -67,7 +69,8 @@ class Product:
 
     def run(self, *arguments):
         """Runs a command, and returns its output."""
-        return subprocess.run([*self.command, *arguments], check=True, stdout=subprocess.PIPE, text=True).stdout
+        command = [*self.command, *arguments]
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=self.environment).stdout
 
     def post(self, path, body=b"", kind="application/json"):
         request = urllib.request.Request(f"http://{self.http}{path}", body, {"Content-Type": kind})
@@ -119,7 +122,7 @@ def population(users, pins):
     for n in range(pins):
         topic = TOPICS[n % len(TOPICS)]
         events.append(event("pins", f"user:author-{n % AUTHORS}", "create", f"pin:{n}-{topic}", attributes={"topic": topic}))
-    random.shuffle(events)
+    random.Random(1).shuffle(events)
     return events
 
 
