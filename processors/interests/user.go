@@ -69,8 +69,12 @@ func all(own rows.RowReader) (map[string]userInterest, error) {
 
 // trim deletes the weakest interests over the bound, once they exceed it by a quarter.
 func (t userRows) trim(tx *rows.Tx) {
-	limit := t.cfg.MaxInterests + t.cfg.MaxInterests/4
-	if len(rows.LoadNames(t.own, []byte{rowInterest}, limit+1)) <= limit {
+	limit, known := t.cfg.MaxInterests+t.cfg.MaxInterests/4, 0
+	rows.LoadRows(t.own, rows.Scan{Prefix: []byte{rowInterest}, Limit: limit + 1}, func(_, _ []byte) (bool, error) {
+		known++
+		return true, nil
+	})
+	if known <= limit {
 		return
 	}
 	ids := strongest(t.all())
