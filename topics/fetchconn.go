@@ -118,14 +118,16 @@ func boundResponse(head, body []byte, version int16, unpack kgo.Decompressor) ([
 	if err := answer.ReadFrom(body); err != nil {
 		return nil, fmt.Errorf("read fetch response: %w", err)
 	}
-	b := bounder{unpack: unpack, budget: MaxDecompressedBytes}
+	b, size := bounder{unpack: unpack, budget: MaxDecompressedBytes}, len(body)
 	for i := range answer.Topics {
 		for j := range answer.Topics[i].Partitions {
 			p := &answer.Topics[i].Partitions[j]
+			size -= len(p.RecordBatches)
 			p.RecordBatches = b.bound(p.RecordBatches)
+			size += len(p.RecordBatches) + 4 // a greater length takes up to four more bytes
 		}
 	}
-	out := answer.AppendTo(head)
+	out := answer.AppendTo(slices.Grow(head, size))
 	binary.BigEndian.PutUint32(out, uint32(len(out)-4))
 	return out, nil
 }
