@@ -11,6 +11,8 @@ type EnrichedAction struct {
 	VerbAttributes   VerbAttributes   `avro:"verbAttributes" json:"verbAttributes"`
 	Object           ID               `avro:"object" json:"object"`
 	ObjectAttributes ObjectAttributes `avro:"objectAttributes" json:"objectAttributes"`
+	// Number counts the actions of the actor, from 1, in the order of actions-enriched. It is 0 in actions-joined.
+	Number int64 `avro:"number" json:"number,omitempty"`
 }
 
 // ActorAttributes are the newest known attributes of the user.

@@ -3,7 +3,7 @@
 //	owner   user
 //	in      users, client-impressions, actions-joined
 //	rows    the profile, one affinity per facet (author, board, interest), when affinities were last sent, the last
-//	        actions on pins
+//	        actions on pins, the number of actions
 //	out     actions-enriched and affinities (key user), edge-weights (key followee), users-deleted (key user),
 //	        erasures (key user, or followee), pin-actors and related-requests (key pin), board-saves (key board)
 //	timers  affinities that are due, edge weights that decay
@@ -18,7 +18,7 @@
 // # Actions
 //
 // Each action is emitted once, joined with the newest known profile and the attributes that Config.JoinedAttributes
-// names. It never waits for a profile. For verbs in Config.EmbeddingVerbs, the actor's embedding is sent to the pin.
+// names, and numbered in the order of emission. It never waits for a profile. For verbs in Config.EmbeddingVerbs, the actor's embedding is sent to the pin.
 //
 // # Affinities
 //
@@ -55,6 +55,7 @@
 //	'u'  profile           never: an update replaces it; a delete replaces it permanently, so later events are dropped
 //	'f'  affinities        cap: MaxAffinities; erasure of the user; erasure of an author, see Profiles
 //	'r'  last actions      cap: RelatedMaxActions; erasure
+//	'n'  number of actions erasure
 //	's'  when last sent    erasure
 //
 // # Drops
@@ -160,6 +161,7 @@ func (g *group) action(tx *rows.Tx, a *schemas.EnrichedAction) error {
 	}
 	a.ActorAttributes = attributes(profile)
 	joined := g.cfg.JoinedAttributes.apply(*a)
+	joined.Number = t.nextNumber()
 	rows.Send(tx, t.streams.ActionsEnriched, string(a.Actor), &joined)
 	g.sendEmbedding(tx, a)
 	weight := g.cfg.weight(a.Verb) // read once, because a reload can change it

@@ -12,6 +12,7 @@ const (
 	facetRow   = 'f' // author, board or interest → the affinity for it, a facet; may have a timer
 	recentRow  = 'r' // → the last positive actions, newest first: recentActions
 	sentRow    = 's' // → when affinities were last sent: sent; may have a timer
+	numberRow  = 'n' // → the number of the last action: number
 )
 
 // recentActions are the last positive actions of a user, newest first. They are one row, because they are always read
@@ -47,6 +48,15 @@ func (f *facet) Pack(p *packed.Packer) {
 	packed.Float32(p, &f.sentWeight)
 	packed.Int(p, &f.sentAt)
 	packed.Int(p, &f.timerAt)
+}
+
+// number is the number of a user's last action.
+type number int64
+
+// Pack implements packed.Row.
+func (n *number) Pack(p *packed.Packer) {
+	p.Version(1)
+	packed.Int(p, n)
 }
 
 // sent records when a user's affinities were last sent.

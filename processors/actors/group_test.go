@@ -85,6 +85,7 @@ func TestAction_JoinedWithNewestProfile(t *testing.T) {
 		*action("user:eve", schemas.Click, at, "unknown", schemas.Facets{Author: "user:ada"}),
 		*action("user:eve", schemas.Click, at, "known", schemas.Facets{Author: "user:ada"}),
 	}
+	want[0].Number, want[1].Number = 1, 2
 	want[1].ActorAttributes = schemas.ActorAttributes{
 		Interests: []schemas.InterestID{"interest:x"}, Embedding: []float32{1, 2}, Attributes: map[string]string{"profile": "second"},
 	}

@@ -31,6 +31,14 @@ func (t table) putProfile(e *schemas.UserEvent) {
 	rows.PutRecord(t.own, []byte{profileRow}, t.streams.Users, e)
 }
 
+// nextNumber counts an action of the user, and returns its number.
+func (t table) nextNumber() int64 {
+	n, _ := rows.Load[number](t.own, []byte{numberRow})
+	n++
+	rows.PutValue(t.own, []byte{numberRow}, &n)
+	return int64(n)
+}
+
 // erase deletes all rows of the user except the delete itself.
 func (t table) erase(e *schemas.UserEvent) {
 	t.rankings().drop(e.Actor)
@@ -41,6 +49,7 @@ func (t table) erase(e *schemas.UserEvent) {
 		t.own.DropTimer(s.due.Time(), []byte{sentRow})
 	}
 	t.own.Delete([]byte{sentRow})
+	t.own.Delete([]byte{numberRow})
 	t.putProfile(&schemas.UserEvent{Event: e.Event})
 	t.announceDeleted(e)
 }

@@ -57,6 +57,7 @@ func (p *Product) join(e *schemas.ActionEvent, object schemas.ObjectAttributes) 
 			Attributes: profile.Attributes,
 		}
 	}
+	joined.Number = int64(len(p.actions[e.Actor])) + 1
 	p.actions[e.Actor] = append(p.actions[e.Actor], joined)
 	p.count(schemas.PinID(e.Object), e.Time, string(e.Verb))
 }
