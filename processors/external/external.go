@@ -31,6 +31,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/jsonbound"
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/settings"
+	"github.com/smartfeed/smartfeed/internal/tensors"
 )
 
 // Limits of a call and of a service, see the package comment.
@@ -116,7 +117,7 @@ func (s *Service) Call(ctx context.Context, request, response any, values int) e
 }
 
 // Body is the body of a request or of a response: a value in JSON, and the bytes of tensors after it. With tensors, the
-// header tensorsHeader has the length of the JSON, as the binary tensor data extension of the Open Inference Protocol
+// header tensors.Header has the length of the JSON, as the binary tensor data extension of the Open Inference Protocol
 // defines it: https://kserve.github.io/website/docs/concepts/architecture/data-plane/v2-protocol.
 type Body struct {
 	JSON    any
@@ -150,9 +151,6 @@ func nameOf(address string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// tensorsHeader has the length of the JSON in a body with tensors.
-const tensorsHeader = "Inference-Header-Content-Length"
-
 func (s *Service) post(ctx context.Context, request Body, response *Body, values int) error {
 	text, err := json.Marshal(request.JSON)
 	if err != nil {
@@ -165,7 +163,7 @@ func (s *Service) post(ctx context.Context, request Body, response *Body, values
 	req.Header.Set("Content-Type", "application/json")
 	if request.Tensors != nil {
 		req.Header.Set("Content-Type", "application/octet-stream")
-		req.Header.Set(tensorsHeader, strconv.Itoa(len(text)))
+		req.Header.Set(tensors.Header, strconv.Itoa(len(text)))
 	}
 	res, err := s.client.Do(req)
 	if err != nil {
@@ -200,10 +198,10 @@ func (s *Service) decode(res *http.Response, response *Body, values int) error {
 	if len(text) > MaxResponseBytes {
 		return fmt.Errorf("response exceeds %d bytes", MaxResponseBytes)
 	}
-	if length := res.Header.Get(tensorsHeader); length != "" {
+	if length := res.Header.Get(tensors.Header); length != "" {
 		n, err := strconv.Atoi(length)
 		if err != nil || n < 0 || n > len(text) {
-			return fmt.Errorf("%s: %q: want 0 to %d, the length of the body", tensorsHeader, length, len(text))
+			return fmt.Errorf("%s: %q: want 0 to %d, the length of the body", tensors.Header, length, len(text))
 		}
 		text, response.Tensors = text[:n], text[n:]
 	}
