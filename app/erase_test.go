@@ -345,9 +345,9 @@ func TestRemains_ReportDeletionTimeOfActions(t *testing.T) {
 	}{
 		{&embedded, "after midnight", "the embedded feature store", "2026-02-27 00:10", "2026-03-04 03:00"},
 		{&embedded, "within the clock skew of the next day", "the embedded feature store", "2026-02-27 23:57", "2026-03-05 03:00"},
-		// 5 minutes of clock skew, 2 hours in an open segment, 4 days, 6 hours until the check, 7 days as a file, 6 hours
-		// until the next check.
-		{&withPinot, "after midnight", "Pinot", "2026-02-27 00:10", "2026-03-10 14:15"},
+		// 5 minutes of clock skew, 2 hours in an open segment, 30 days for sequences, 6 hours until the check, 7 days as a
+		// file, 6 hours until the next check.
+		{&withPinot, "after midnight", "Pinot", "2026-02-27 00:10", "2026-04-05 14:15"},
 	} {
 		now, err := time.Parse("2006-01-02 15:04", c.now)
 		must.OK(t, err)

@@ -342,7 +342,7 @@ func newIngestingPinot(t *testing.T) *ingestingPinot {
 			_, _ = io.WriteString(w, `{"resultTable":{"rows":`+sevenActions()+`},"numServersQueried":1,"numServersResponded":1,"minConsumingFreshnessTimeMs":1000}`)
 			return
 		}
-		topic := map[string]string{"actions_enriched": topics.ActionsEnriched, "pins": topics.PinAttributes}[table]
+		topic := map[string]string{"actions_enriched": topics.ActionsEnriched, "sequences": topics.ActionsEnriched, "pins": topics.PinAttributes}[table]
 		if topic == "" {
 			topic = topics.ItemFeatures
 		}

@@ -42,7 +42,7 @@ func (c *Config) remainingActions(now time.Time) ops.Remain {
 	r := ops.Remain{Where: "the embedded feature store", What: "the user's actions, which no response uses"}
 	until := c.Feature.KeptUntil(now)
 	if c.usesPinot() {
-		until, r.Where = pinot.KeptUntil(now), "Pinot"
+		until, r.Where = pinot.KeptUntil(now, c.Feature.SequenceRetention), "Pinot"
 		r.What += fmt.Sprintf("; if its controller has the defaults: retention checks every %.0f hours, deleted segments kept for %.0f days",
 			pinot.RetentionEvery.Hours(), pinot.DeletedKept.Hours()/24)
 	}

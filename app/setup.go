@@ -80,7 +80,7 @@ func (c *Config) PinotSetup() (pinot.Setup, error) {
 }
 
 func (c *Config) pinotSetup() pinot.Setup {
-	return pinot.Setup{Config: c.Pinot, Kafka: c.Kafka, Registry: c.registryURL(), Partitions: c.partitions()}
+	return pinot.Setup{Config: c.Pinot, Kafka: c.Kafka, Registry: c.registryURL(), Partitions: c.partitions(), Sequences: c.Feature.SequenceRetention}
 }
 
 // hasEmbeddedBroker reports whether the configuration refers to the embedded broker of the role Dev: Dev has run in this

@@ -99,7 +99,7 @@ func (p *App) openEmbeddedFeatures(deps *feature.Deps) error {
 	}
 	p.onClose(store.Close)
 	sink, err := feature.NewSink(p.cfg.Feature, feature.SinkDeps{
-		Kafka: p.kafka, Streams: p.streams, Instance: p.instance(), Store: store, DeadLetters: p.publisher, Metrics: deps.Metrics, Now: time.Now,
+		Kafka: p.kafka, Streams: p.streams, Instance: p.instance(), Store: store, Deleted: deps.Deleted, DeadLetters: p.publisher, Metrics: deps.Metrics, Now: time.Now,
 	})
 	if err != nil {
 		return err

@@ -17,6 +17,8 @@ func newAggregate(d *Definition, asOf millis, maxGroups int) aggregate {
 	switch d.Aggregate {
 	case TakeLast:
 		return &lastActions{n: d.N, last: make(Last, 0, d.N)}
+	case TakeSequence:
+		return newNewestActions(d)
 	case TakeTop:
 		counts := &Definition{Aggregate: Count, GroupBy: Grouping{d.Of}, N: d.N}
 		return &topValues{*newNumbers(counts, asOf, maxGroups)}

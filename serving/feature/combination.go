@@ -32,7 +32,7 @@ func (c *combination) check() {
 		return
 	case c.Aggregate == Ratio: // the window, the grouping and so on belong to the parts
 		c.Window = 0
-		c.none("a ratio has those of its parts", "verbs", "window", "where", "group_by", "of", "n", "half_life", "lookup")
+		c.none("a ratio has those of its parts", "verbs", "window", "where", "group_by", "of", "n", "half_life", "lookup", "columns", "embedding")
 		for _, key := range []string{"numerator", "denominator"} {
 			c.want(c.lines.has(key), key, "no %s: want the name of a feature", key)
 		}
@@ -53,6 +53,31 @@ func (c *combination) check() {
 	c.want(c.N == 0 || r.n || len(c.GroupBy) > 0 && c.Entity != Pair, "n", "n: %s has no length: want none", c.Aggregate)
 	if r.n && c.N == 0 {
 		c.N = DefaultN
+	}
+	if c.Aggregate == TakeSequence {
+		c.ofSequence()
+	} else {
+		c.none(string(c.Aggregate)+" has no columns", "columns", "embedding")
+	}
+}
+
+// ofSequence checks the columns, and that the definition is one of a user.
+func (c *combination) ofSequence() {
+	c.Window = 0
+	c.none("a sequence is kept by count", "window")
+	c.want(c.Entity == User, "entity", "entity %s: a sequence has the actions of a user: want user", c.Entity)
+	c.want(c.N <= MaxSequence, "n", "n: %d: want at most %d for a sequence", c.N, MaxSequence)
+	if !c.lines.has("columns") {
+		c.Columns = []Path{{part: objectPart}, {part: verbPart}, {part: verbSurface}}
+	}
+	c.want(len(c.Columns) > 0, "columns", "columns: none: want at least one path")
+	for _, p := range c.Columns {
+		c.want(!p.isList(), "columns", "columns %q: an action can have several values: want a path with one", p)
+	}
+	vectors := slices.ContainsFunc(c.Columns, Path.isVector)
+	c.want(vectors || c.Embedding == "", "embedding", "embedding: no column is an embedding: want none")
+	if vectors && c.Embedding == "" {
+		c.Embedding = Float32
 	}
 }
 
@@ -113,7 +138,7 @@ func (c *combination) ofActions() {
 	c.want(c.Aggregate != Cosine || c.Entity == Pair, "aggregate", "aggregate cosine: compares a pin with a user: want entity pair")
 	c.eachKey(func(p Path) bool { return !p.isVector() || c.Entity != User }, "an embedding has no values to group by")
 	switch r.of {
-	case nothing:
+	case nothing, columns:
 		c.want(c.Of.isZero(), "of", "of: %s is taken of actions: want none", c.Aggregate)
 	case numbersAt:
 		c.want(c.Of.isFree(), "of",

@@ -24,11 +24,14 @@ type Definition struct {
 	GroupBy     Grouping       // at most MaxKeys
 	Aggregate   Aggregate
 	Of          Path          // zero if the aggregate takes none
-	N           int           // for TakeLast and TakeTop: 1 to MaxN, default DefaultN; for groups: see largest
+	N           int           // for TakeLast and TakeTop: 1 to MaxN, default DefaultN; for TakeSequence: 1 to MaxSequence; for groups: see largest
 	HalfLife    time.Duration // age at which an action counts half; MinHalfLife to MaxHalfLife, 0: no decay
 	// Lookup takes the current embeddings of the pins, by key, instead of those stored with the actions. It is meant
 	// for vectors that are too wide to be stored with every action.
 	Lookup bool
+	// Only for TakeSequence: paths of single values or of embeddings, 1 to MaxColumns, and the type of the embeddings.
+	Columns   []Path
+	Embedding Embedding
 	// Only for Ratio: two definitions with the same entity and grouping.
 	Numerator, Denominator *Definition
 	Sets                   []string // names of the feature sets that it is in
@@ -39,6 +42,15 @@ type Condition struct {
 	Path Path
 	In   []string
 }
+
+// Embedding is the type of the embeddings of a sequence.
+type Embedding string
+
+// The types of embeddings. The default is Float32.
+const (
+	Float32 Embedding = "float32"
+	Int8    Embedding = "int8" // see Column.Scales
+)
 
 // Bounds of a definition and of its file.
 const (
@@ -82,6 +94,8 @@ const (
 	CountDistinct Aggregate = "distinct"
 	TakeLast      Aggregate = "last" // the newest N actions
 	TakeTop       Aggregate = "top"  // the N most frequent values at Of, by default objects
+	// TakeSequence is the Columns of the newest N actions that match, among the last MaxSequence actions of the user.
+	TakeSequence Aggregate = "sequence"
 	// MeanEmbedding is the element-wise mean of the embeddings at Of. Embeddings whose length differs from the newest
 	// one belong to another model and are skipped.
 	MeanEmbedding Aggregate = "mean_embedding"
@@ -105,6 +119,7 @@ const (
 	valuesAt
 	vectorsAt
 	twoParts // the two definitions of a ratio
+	columns
 )
 
 // rule says which keys of a definition an aggregate accepts.
@@ -129,6 +144,8 @@ func (a Aggregate) rule() (rule, bool) {
 		return rule{of: valuesAt, grouped: true}, true
 	case TakeLast:
 		return rule{of: nothing, n: true}, true
+	case TakeSequence:
+		return rule{of: columns, n: true}, true
 	case TakeTop:
 		return rule{of: valuesAt, n: true}, true
 	case MeanEmbedding, Cosine:
@@ -191,11 +208,13 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 		N           int                 `json:"n,omitempty"`
 		HalfLife    string              `json:"half_life,omitempty"`
 		Lookup      bool                `json:"lookup,omitempty"`
+		Columns     []Path              `json:"columns,omitempty"`
+		Embedding   Embedding           `json:"embedding,omitempty"`
 		Numerator   string              `json:"numerator,omitempty"`
 		Denominator string              `json:"denominator,omitempty"`
 	}{
 		d.Name, d.Description, d.Entity, d.Verbs, d.windowText(), where, d.GroupBy, d.Aggregate, d.Of.String(), d.N,
-		shortOrNone(d.HalfLife), d.Lookup, d.Numerator.nameOrNone(), d.Denominator.nameOrNone(),
+		shortOrNone(d.HalfLife), d.Lookup, d.Columns, d.Embedding, d.Numerator.nameOrNone(), d.Denominator.nameOrNone(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("write definition %s: %w", d.Name, err)
@@ -211,10 +230,10 @@ func (d Definition) windowText() string {
 	return settings.Short(d.Window)
 }
 
-// hasNoWindow reports whether the definition has no window: a ratio has the windows of its parts, and the mean of a
-// pin's recent actors is stored as one row.
+// hasNoWindow reports whether the definition has no window: a ratio has the windows of its parts, a sequence is kept by
+// count, and the mean of a pin's recent actors is stored as one row.
 func (d Definition) hasNoWindow() bool {
-	return d.Aggregate == Ratio || d.Entity == Pin && d.Aggregate == MeanEmbedding
+	return d.Aggregate == Ratio || d.Aggregate == TakeSequence || d.Entity == Pin && d.Aggregate == MeanEmbedding
 }
 
 func (d *Definition) nameOrNone() string {
@@ -252,5 +271,5 @@ func (d Definition) Paths() []Path {
 	if !d.Of.isZero() {
 		all = append(all, d.Of)
 	}
-	return all
+	return append(all, d.Columns...)
 }

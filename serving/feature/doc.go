@@ -37,6 +37,13 @@
 // Distinct values are counted exactly up to ExactDistinct and estimated above it (schemas.Sketch, 1.6 percent error).
 // The actors of a pin are always estimated; for a small number of actors the error is less than one.
 //
+// # Sequences
+//
+// A sequence has the last actions of a user, by count: among the MaxSequence actions with the highest numbers, which
+// processors/actors assigns, the newest N that match and are not later than as_of. It has no window. Stores keep these actions
+// for Config.SequenceRetention. If later actions than as_of have replaced some of them, and fewer than N match, the feature is
+// listed in missing with the reason window. Actions of releases without numbers are in no sequence.
+//
 // # Guarantees
 //
 // The Sink commits an offset only after the data of its record is on disk. Every write is keyed, so a repeat changes
@@ -52,6 +59,8 @@
 // Deletion. What deletes each kind of rows, by the first byte of a table's keys or the last byte of a pin's key:
 //
 //	'a'  actions               sweep: 96 hours after their day; an erasure hides the user's actions until then
+//	's'  actions of sequences  event: the actor's 512th later action; sweep: Config.SequenceRetention after their period, or
+//	                           when their actor is deleted
 //	'i'  days of pins          sweep: 96 hours after their day
 //	'p'  pins                  event: as the four kinds that follow
 //	'c'  facets                never: a deleted pin keeps its version, so that a late version loses

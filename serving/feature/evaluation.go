@@ -2,6 +2,7 @@ package feature
 
 import (
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -11,12 +12,14 @@ import (
 // descending within a millisecond. The definitions must be self-contained; a Service requests no others. The store
 // enforces Config.MaxActions and calls StopAt where it stops.
 type Evaluation struct {
-	features []evaluated
-	widest   stretch     // of the windows
-	reads    reads       // of actions
-	seen     int         // actions
-	last     millis      // time of the last action
-	input    actionInput // reused
+	features  []*evaluated // in the order of the definitions
+	windowed  []*evaluated
+	sequences []*evaluated
+	widest    stretch     // of the windows
+	reads     reads       // of actions
+	seen      int         // actions
+	last      millis      // time of the last action
+	input     actionInput // reused
 }
 
 // evaluated is a definition and its aggregate.
@@ -44,22 +47,26 @@ func (r *reads) has(p part) bool { return r.parts&(1<<p) != 0 }
 
 // NewEvaluation returns an evaluation for one user. A value has at most maxGroups groups.
 func NewEvaluation(span Span, defs []Definition, maxGroups int) *Evaluation {
-	e := &Evaluation{features: make([]evaluated, len(defs))}
+	e := &Evaluation{widest: stretch{after: floor(span.AsOf), upTo: floor(span.AsOf)}}
 	for i := range defs {
-		d := &defs[i]
-		w := span.stretch(d.Window)
-		if i == 0 || w.after < e.widest.after {
-			e.widest = w
-		}
-		for _, p := range d.Paths() {
+		f := &evaluated{def: &defs[i], window: span.stretch(defs[i].Window), into: newAggregate(&defs[i], floor(span.AsOf), maxGroups)}
+		for _, p := range defs[i].Paths() {
 			e.reads.add(p)
 		}
-		e.features[i] = evaluated{def: d, window: w, into: newAggregate(d, w.upTo, maxGroups)}
+		e.features = append(e.features, f)
+		if f.def.Aggregate == TakeSequence {
+			f.window = stretch{after: math.MinInt64, upTo: f.window.upTo}
+			e.sequences = append(e.sequences, f)
+			continue
+		}
+		e.windowed = append(e.windowed, f)
+		e.widest.after = min(e.widest.after, f.window.after)
 	}
 	return e
 }
 
-// Wanted returns the time range of the actions to pass, in milliseconds: after < t ≤ upTo.
+// Wanted returns the time range of the actions to pass to Add, in milliseconds: after < t ≤ upTo. It is empty if after is
+// not before upTo.
 func (e *Evaluation) Wanted() (after, upTo int64) { return int64(e.widest.after), int64(e.widest.upTo) }
 
 var errOrder = errors.New("actions do not come newest first")
@@ -76,8 +83,7 @@ func (e *Evaluation) add(a *schemas.EnrichedAction, free []attribute) error {
 	}
 	e.seen, e.last = e.seen+1, t
 	e.input.EnrichedAction, e.input.free, e.input.at = a, free, t
-	for i := range e.features {
-		f := &e.features[i]
+	for _, f := range e.windowed {
 		if f.window.holds(t) && e.input.passes(f.def) {
 			f.into.add(&e.input)
 		}
@@ -88,10 +94,8 @@ func (e *Evaluation) add(a *schemas.EnrichedAction, free []attribute) error {
 // StopAt records that actions at this time or earlier may not have been passed to Add. Definitions that need them get
 // the reason Cap.
 func (e *Evaluation) StopAt(from schemas.Micros) {
-	for i := range e.features {
-		if f := &e.features[i]; f.window.after < floor(from) {
-			f.capped = true
-		}
+	for _, f := range e.windowed {
+		f.capped = f.capped || f.window.after < floor(from)
 	}
 }
 

@@ -238,10 +238,10 @@ func (s *Service) pinTask(pins []schemas.PinID, embeddings bool) task {
 	}}
 }
 
-func texts(pins []schemas.PinID) []string {
-	out := make([]string, len(pins))
-	for i, p := range pins {
-		out[i] = string(p)
+func texts[T ~string](ids []T) []string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = string(id)
 	}
 	return out
 }

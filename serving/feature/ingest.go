@@ -23,7 +23,7 @@ import (
 type Writer interface {
 	Write(batch Batch) error // durable when it returns; repeats change nothing
 	Checkpoint() (topics.Checkpoint, error)
-	Sweep() error
+	Sweep(deleted func(schemas.UserID) bool) error
 }
 
 // DeadLetters accepts records that cannot be read. *topics.Publisher implements it.
@@ -38,6 +38,7 @@ type SinkDeps struct {
 	Streams     *topics.Streams
 	Instance    string // name of the process, unique among the running ones
 	Store       Writer // of this process
+	Deleted     DeletedUsers
 	DeadLetters DeadLetters
 	Metrics     *Metrics
 	Now         func() time.Time
@@ -83,9 +84,11 @@ func (s *Sink) Fresh() (arrived time.Time, known bool) {
 func (s *Sink) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.consume(ctx) })
-	group.Go(func() error { return periodic.Run(ctx, s.cfg.SweepInterval, s.deps.Store.Sweep) })
+	group.Go(func() error { return periodic.Run(ctx, s.cfg.SweepInterval, s.sweep) })
 	return group.Wait()
 }
+
+func (s *Sink) sweep() error { return s.deps.Store.Sweep(s.deps.Deleted.Has) }
 
 func (s *Sink) consume(ctx context.Context) error {
 	err := topics.Follow(ctx, s.following(), s.handle)

@@ -62,7 +62,7 @@ func (w *wire) sinkOf(t testing.TB, instance string, store Writer, deadLetters D
 
 func (w *wire) deps(instance string, store Writer, deadLetters DeadLetters) SinkDeps {
 	return SinkDeps{
-		Kafka: w.Kafka, Streams: w.Streams, Instance: instance, Store: store, DeadLetters: deadLetters, Metrics: w.metrics,
+		Kafka: w.Kafka, Streams: w.Streams, Instance: instance, Store: store, DeadLetters: deadLetters, Metrics: w.metrics, Deleted: deleted{},
 		Now: func() time.Time { return now.Time() },
 	}
 }
@@ -441,7 +441,7 @@ func TestStore_Checkpoint(t *testing.T) {
 	}
 	mustWrite(t, s, Batch{Checkpoint: topics.Checkpoint{"a": {0: {Next: 1}}}})
 	mustWrite(t, s, Batch{Checkpoint: want})
-	must.OK(t, errors.Join(s.Sweep(), s.Close()))
+	must.OK(t, errors.Join(s.Sweep(deleted{}.Has), s.Close()))
 	got, err := openTest(t, dir, DefaultConfig()).Checkpoint()
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v, marks (-want +got):\n%s", err, diff)

@@ -39,7 +39,10 @@ func parseValue(text json.RawMessage) (Value, error) {
 	case bytes.Equal(text, []byte("[]")):
 		return Last{}, nil
 	case text[0] == '{':
-		return parseAs[Groups](text)
+		if groups, err := parseAs[Groups](text); err == nil {
+			return groups, nil
+		}
+		return parseAs[Sequence](text)
 	case text[0] != '[':
 		return parseAs[Number](text)
 	}

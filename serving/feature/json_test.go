@@ -16,7 +16,7 @@ import (
 func values() *rapid.Generator[Value] {
 	numbers := rapid.Float64Range(-math.MaxFloat64, math.MaxFloat64)
 	return rapid.Custom(func(t *rapid.T) Value {
-		switch rapid.IntRange(0, 5).Draw(t, "kind") {
+		switch rapid.IntRange(0, 6).Draw(t, "kind") {
 		case 0:
 			return Number(numbers.Draw(t, "number"))
 		case 1:
@@ -29,9 +29,21 @@ func values() *rapid.Generator[Value] {
 			}), 0, 3).Draw(t, "last"))
 		case 4:
 			return Top(rapid.SliceOfN(rapid.Make[Counted](), 1, 3).Draw(t, "top"))
+		case 5:
+			return sequences().Draw(t, "sequence")
 		}
 		return nil
 	})
+}
+
+// sequences generates sequences of three actions, or of none, whose columns are read as texts.
+func sequences() *rapid.Generator[Sequence] {
+	three := Sequence{Times: []int64{3, 2, 1}, Columns: map[string]Column{
+		"verb":                       {Texts: []string{"save", "", "x"}},
+		"objectAttributes.embedding": {Vectors: [][]float32{nil, {0.5, -1}, {3, 4}}},
+		"actorAttributes.embedding":  {Vectors: [][]float32{{-127}, nil, nil}, Scales: []float32{0.25, 0, 0}},
+	}}
+	return rapid.SampledFrom([]Sequence{three, {Times: []int64{}, Columns: map[string]Column{"verb": {Texts: []string{}}}}})
 }
 
 func TestAnswer_RoundTrip(t *testing.T) {

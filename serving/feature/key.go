@@ -18,16 +18,18 @@ import (
 //	'p' pin  0x00  'e'                              → rank, version, appendVector: the newest version's embedding
 //	'p' pin  0x00  'm'                              → version, appendVector: the mean of recent actors' embeddings
 //	'o' topic 0x00  partition                       → topics.PartitionCheckpoint: the applied offset
+//	's' period  actor 0x00  number modulo 512       → number, time, id, appendAction: that of the highest number
 //	'v'                                             → the format version, see stored.Open
 //
 // The day precedes the actor because of how actions expire. After 96 hours, one range deletion removes a day of
 // all actors, and Pebble drops the files without reading them. Deleting the tail of each actor would leave one range
 // tombstone per actor in the way of every scan. The price is one seek per day, at most five, for each scan.
 const (
-	actionTable = 'a'
-	itemTable   = 'i'
-	pinTable    = 'p'
-	markTable   = 'o'
+	actionTable   = 'a'
+	itemTable     = 'i'
+	pinTable      = 'p'
+	sequenceTable = 's'
+	markTable     = 'o'
 
 	facetsRow     = 'c'
 	attributesRow = 'v'

@@ -56,12 +56,20 @@ func definitionKeys() []definitionKey {
 			func(p *parser, d *Definition, v *yaml.Node) { d.Aggregate = scalar(p, v, "aggregate", parseAggregate) }},
 		{Key{"of", "path", "see Aggregates", "depends on the aggregate", "the values that the aggregate takes"},
 			func(p *parser, d *Definition, v *yaml.Node) { d.Of = scalar(p, v, "of", ParsePath) }},
-		{Key{"n", "int", fmt.Sprintf("1 to %d", MaxN), fmt.Sprintf("%d for last and top; all groups", DefaultN), "number of values of last and top; with group_by, the n groups with the most actions, ties by name; not for a pair"},
+		{Key{"n", "int", fmt.Sprintf("1 to %d", MaxN), fmt.Sprintf("%d for last, top and sequence; all groups", DefaultN), fmt.Sprintf("number of values of last, top and sequence (at most %d); with group_by, the n groups with the most actions, ties by name; not for a pair", MaxSequence)},
 			func(p *parser, d *Definition, v *yaml.Node) { d.N = scalar(p, v, "n", parseN) }},
 		{Key{"half_life", "duration", settings.Short(MinHalfLife) + " to " + settings.Short(MaxHalfLife), "none: no decay", "age at which an action counts half"},
 			func(p *parser, d *Definition, v *yaml.Node) { d.HalfLife = scalar(p, v, "half_life", parseHalfLife) }},
 		{Key{"lookup", "bool", "", "false", "take the current embeddings of the pins instead of those stored with the actions; of must be objectAttributes.embedding, and entity user or pair"},
 			func(p *parser, d *Definition, v *yaml.Node) { d.Lookup = scalar(p, v, "lookup", parseFlag) }},
+		{Key{"columns", "path or list", fmt.Sprintf("at most %d paths, no lists", MaxColumns), "[object, verb, verbAttributes.surface]", "only for sequence: the columns, next to the time of each action"},
+			func(p *parser, d *Definition, v *yaml.Node) {
+				d.Columns = parseList(p, v, "columns", MaxColumns, ParsePath)
+			}},
+		{Key{"embedding", "text", "float32 or int8", "float32", "only for sequence: the type of the embeddings in columns; int8 has a scale for each embedding"},
+			func(p *parser, d *Definition, v *yaml.Node) {
+				d.Embedding = scalar(p, v, "embedding", parseEmbedding)
+			}},
 		{Key{"numerator", "text", "", "required for ratio", partHelp},
 			func(p *parser, d *Definition, v *yaml.Node) { d.Numerator = &Definition{Name: p.text(v, "numerator")} }}, // resolved by ratio
 		{Key{"denominator", "text", "", "required for ratio", partHelp},
@@ -94,6 +102,7 @@ func Aggregates() []AggregateInfo {
 		{Aggregate: Max, Help: "maximum of the numbers at of"},
 		{Aggregate: CountDistinct, Help: fmt.Sprintf("number of distinct values at of; exact up to %d, estimated above, and always estimated for a pin", ExactDistinct)},
 		{Aggregate: TakeLast, Help: "the newest n actions"},
+		{Aggregate: TakeSequence, Help: fmt.Sprintf("columns of the newest n actions that match, among the last %d actions of the user, without window", MaxSequence)},
 		{Aggregate: TakeTop, Help: "the n most frequent values at of"},
 		{Aggregate: MeanEmbedding, Help: "element-wise mean of the embeddings at of; for a pin, of its recent actors, without window"},
 		{Aggregate: Cosine, Help: "cosine of the pin's embedding and the mean of the embeddings at of"},

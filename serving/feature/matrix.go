@@ -91,7 +91,7 @@ func entitiesOf(defs map[string]Definition, names []string) ([]Entity, error) {
 // unless the pin can be in several groups.
 func (d Definition) isNumber() bool {
 	switch d.Aggregate {
-	case TakeLast, TakeTop, MeanEmbedding:
+	case TakeLast, TakeTop, TakeSequence, MeanEmbedding:
 		return false
 	}
 	return len(d.GroupBy) == 0 || d.Entity == Pair && !d.GroupBy.isList()

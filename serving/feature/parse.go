@@ -228,9 +228,16 @@ func parseEntity(s string) (Entity, error) {
 	return "", errors.New("want user, pin or pair")
 }
 
+func parseEmbedding(s string) (Embedding, error) {
+	if e := Embedding(s); e == Float32 || e == Int8 {
+		return e, nil
+	}
+	return "", errors.New("want float32 or int8")
+}
+
 func parseAggregate(s string) (Aggregate, error) {
 	if _, ok := Aggregate(s).rule(); !ok {
-		return "", errors.New("want count, sum, mean, min, max, distinct, last, top, rate, mean_embedding, cosine or ratio")
+		return "", errors.New("want count, sum, mean, min, max, distinct, last, top, sequence, rate, mean_embedding, cosine or ratio")
 	}
 	return Aggregate(s), nil
 }

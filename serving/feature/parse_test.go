@@ -60,6 +60,9 @@ features:
   - {name: close, entity: pair, aggregate: cosine}
   - {name: combined, entity: user, aggregate: count, group_by: [verb, objectAttributes.interests, actor], n: 5}
   - {name: listed, entity: pair, aggregate: count, group_by: [object]}
+  - {name: sequence, entity: user, aggregate: sequence, n: 512, verbs: save, columns: [verb, actorAttributes.embedding], embedding: int8}
+  - {name: vectors, entity: user, aggregate: sequence, columns: objectAttributes.embedding}
+  - {name: plain, entity: user, aggregate: sequence}
 `))
 	must.OK(t, err)
 	want := []Definition{
@@ -90,6 +93,15 @@ features:
 			GroupBy: Grouping{mustPath(t, "verb"), mustPath(t, "objectAttributes.interests"), mustPath(t, "actor")},
 		},
 		{Name: "listed", Entity: Pair, Window: Kept, Aggregate: Count, GroupBy: Grouping{mustPath(t, "object")}},
+		{
+			Name: "sequence", Entity: User, Verbs: []schemas.Verb{"save"}, Aggregate: TakeSequence, N: 512,
+			Columns: []Path{mustPath(t, "verb"), mustPath(t, "actorAttributes.embedding")}, Embedding: Int8,
+		},
+		{Name: "vectors", Entity: User, Aggregate: TakeSequence, N: DefaultN, Columns: []Path{mustPath(t, "objectAttributes.embedding")}, Embedding: Float32},
+		{
+			Name: "plain", Entity: User, Aggregate: TakeSequence, N: DefaultN,
+			Columns: []Path{mustPath(t, "object"), mustPath(t, "verb"), mustPath(t, "verbAttributes.surface")},
+		},
 	}
 	if diff := cmp.Diff(want, got, comparePaths); diff != "" {
 		t.Errorf("definitions (-want +got):\n%s", diff)
@@ -198,7 +210,21 @@ func TestParse_ReportsEveryMistakeWithItsLine(t *testing.T) {
 			"features:\n- {name: b, " + valid + ", group_by: verb, n: 2}\n- {name: g, " + valid + ", group_by: verb}\n- {name: a, entity: user, aggregate: ratio, numerator: b, denominator: g}",
 			[]string{"f:4: feature a: numerator b: has only its n largest groups: want a feature without n"},
 		},
-		"parts of a count": {"features: [{name: a, " + valid + ", numerator: a}]", []string{"numerator: count is not a ratio"}},
+		"long sequence":        {"features: [{name: a, entity: user, aggregate: sequence, n: 513}]", []string{"n: 513: want at most 512 for a sequence"}},
+		"sequence in a window": {"features: [{name: a, entity: user, aggregate: sequence, window: 1h}]", []string{"window: a sequence is kept by count: want none"}},
+		"sequence of a list": {
+			"features: [{name: a, entity: user, aggregate: sequence, columns: objectAttributes.interests}]",
+			[]string{`columns "objectAttributes.interests": an action can have several values`},
+		},
+		"sequence of nothing": {"features: [{name: a, entity: user, aggregate: sequence, columns: []}]", []string{"columns: none: want at least one"}},
+		"sequence of sequences": {
+			"features: [{name: a, entity: user, aggregate: sequence, of: verb, half_life: 1h}]", []string{"of: sequence is taken of actions", "half_life: sequence does not decay"},
+		},
+		"type of texts":       {"features: [{name: a, entity: user, aggregate: sequence, embedding: int8}]", []string{"embedding: no column is an embedding"}},
+		"type of embeddings":  {"features: [{name: a, entity: user, aggregate: sequence, embedding: int4}]", []string{`embedding "int4": want float32 or int8`}},
+		"columns of a count":  {"features: [{name: a, " + valid + ", columns: verb}]", []string{"columns: count has no columns: want none"}},
+		"ratio of a sequence": {"features:\n- {name: s, entity: user, aggregate: sequence}\n- {name: a, entity: user, aggregate: ratio, numerator: s, denominator: s}", []string{"numerator s: want", "denominator s: want"}},
+		"parts of a count":    {"features: [{name: a, " + valid + ", numerator: a}]", []string{"numerator: count is not a ratio"}},
 		"several at once": {
 			"features:\n- {name: A, entity: user, aggregate: count}\n- {name: b, entity: us, aggregate: count}\n- {name: c, entity: user, aggregate: count, window: 97h}",
 			[]string{"f:2:", "f:3:", "f:4:"},

@@ -11,7 +11,7 @@ import (
 // Reference evaluates a definition of entity user or pair over all actions of a user, without limits and in any order. It
 // specifies the meaning of a definition. For a pair it returns all groups of the user, from which the pin's own are
 // selected, or for Cosine the user's vector, which is compared with the pin's. Actions outside the kept part of the span
-// are ignored. Lookup is ignored, too: the embeddings are those of the actions.
+// are ignored, except by a sequence. Lookup is ignored, too: the embeddings are those of the actions.
 func Reference(def Definition, span Span, actions []schemas.EnrichedAction) Result {
 	if def.Aggregate == Ratio {
 		return divide(def, Reference(*def.Numerator, span, actions), Reference(*def.Denominator, span, actions))
@@ -23,6 +23,7 @@ func Reference(def Definition, span Span, actions []schemas.EnrichedAction) Resu
 	for i := range sorted {
 		_ = e.Add(&sorted[i]) // they are sorted
 	}
+	e.AddKept(slices.Clone(actions))
 	return e.Results()[0]
 }
 

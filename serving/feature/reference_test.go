@@ -16,7 +16,7 @@ type act struct{ list []schemas.EnrichedAction }
 
 func (a *act) add(verb schemas.Verb, object schemas.ID, age schemas.Micros, with ...func(*schemas.EnrichedAction)) {
 	e := schemas.EnrichedAction{
-		ID: fmt.Sprintf("e%d", len(a.list)), Actor: "user:1", Verb: verb, Object: object, Timestamp: now - age,
+		ID: fmt.Sprintf("e%d", len(a.list)), Actor: "user:1", Verb: verb, Object: object, Timestamp: now - age, Number: int64(len(a.list) + 1),
 	}
 	for _, f := range with {
 		f(&e)
@@ -188,6 +188,51 @@ func meanings() map[string]meaning {
 				a.add("save", "pin:3", 456, id("ab"))
 			},
 			want: Last{{"pin:1", "save", nowMS.Time()}, {"pin:3", "save", nowMS.Time()}, {"pin:2", "save", nowMS.Time()}},
+		},
+		"sequence of nothing": {def: "aggregate: sequence; columns: [verb]", want: Sequence{[]int64{}, map[string]Column{"verb": {Texts: []string{}}}}},
+		"sequence beyond the longest window, newest first": {
+			def: "aggregate: sequence; n: 3; verbs: [save, view]; columns: [object, objectAttributes.price]",
+			actions: func(a *act) {
+				a.add("save", "pin:old", 300*day)
+				a.add("save", "pin:1", 30*day, price("2"))
+				a.add("view", "pin:2", 0)
+				a.add("click", "pin:3", 0)
+				a.add("save", "pin:4", 3*day, price(""))
+				a.add("save", "pin:5", -1000, price("9")) // later than as_of
+			},
+			want: Sequence{
+				[]int64{int64(nowMS) / 1000, int64(nowMS-3*day) / 1000, int64(nowMS-30*day) / 1000},
+				map[string]Column{"object": {Texts: []string{"pin:2", "pin:4", "pin:1"}}, "objectAttributes.price": {Texts: []string{"", "", "2"}}},
+			},
+		},
+		"sequence of quantized embeddings": {
+			def: "aggregate: sequence; columns: objectAttributes.embedding; embedding: int8",
+			actions: func(a *act) {
+				a.add("save", "pin:1", 5000, vector(1, 2, 3)) // of another model
+				a.add("save", "pin:2", 4000, vector(0, 0))
+				a.add("save", "pin:3", 3000)
+				a.add("save", "pin:4", 2000, vector(-254, 3))
+				a.add("save", "pin:5", 1000, vector(0.1, 12.7))
+			},
+			want: Sequence{
+				[]int64{int64(nowMS)/1000 - 1, int64(nowMS)/1000 - 2, int64(nowMS)/1000 - 3, int64(nowMS)/1000 - 4, int64(nowMS)/1000 - 5},
+				map[string]Column{"objectAttributes.embedding": {
+					Vectors: [][]float32{{1, 127}, {-127, 2}, nil, {0, 0}, nil}, Scales: []float32{0.1, 2, 0, 0, 0},
+				}},
+			},
+		},
+		"actions without a number are in no sequence": {
+			def: "aggregate: sequence; columns: verb", actions: func(a *act) { a.add("save", "pin:1", 0, func(e *schemas.EnrichedAction) { e.Number = 0 }) },
+			want: Sequence{[]int64{}, map[string]Column{"verb": {Texts: []string{}}}},
+		},
+		"later actions replace older ones of a sequence": {
+			def: "aggregate: sequence; columns: object; n: 2", asOf: now - hour,
+			actions: func(a *act) {
+				a.add("save", "pin:1", 3*hour)
+				a.add("save", "pin:2", 2*hour)
+				a.add("save", "pin:3", 0, func(e *schemas.EnrichedAction) { e.Number = MaxSequence + 1 })
+			},
+			want: Sequence{[]int64{int64(nowMS-2*hour) / 1000}, map[string]Column{"object": {Texts: []string{"pin:2"}}}}, reasons: []Reason{Window},
 		},
 		"top ties by value ascending": {
 			def: "aggregate: top; of: objectAttributes.interests; n: 3",

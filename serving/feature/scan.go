@@ -17,14 +17,21 @@ import (
 const ctxEvery = 64
 
 // Actions implements Store with one scan of the user's rows in the widest window. If there are more than
-// Config.MaxActions rows, it reads the newest, and definitions that need more get the reason Cap. It reports no
-// freshness; the Sink does.
+// Config.MaxActions rows, it reads the newest, and definitions that need more get the reason Cap. Sequences have
+// separate rows. It reports no freshness; the Sink does.
 func (s *EmbeddedStore) Actions(ctx context.Context, user schemas.UserID, span Span, defs []Definition) ([]Result, time.Time, error) {
 	e := NewEvaluation(span, defs, s.cfg.MaxGroups)
 	err := s.db.Use(func(db *pebble.DB) error {
-		return scanTable(ctx, db, actionTable, func(it *pebble.Iterator) error {
+		var errKept error
+		if e.HasSequences() {
+			errKept = s.readKept(ctx, db, user, span.Now, e)
+		}
+		if after, upTo := e.Wanted(); after >= upTo {
+			return errKept
+		}
+		return errors.Join(errKept, scanTable(ctx, db, actionTable, func(it *pebble.Iterator) error {
 			return s.scanActions(ctx, it, user, e)
-		})
+		}))
 	})
 	if err != nil {
 		return nil, time.Time{}, fmt.Errorf("read actions of %s: %w", user, err)

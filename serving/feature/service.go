@@ -16,19 +16,22 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
+// DeletedUsers is the set of deleted users.
+type DeletedUsers interface {
+	Has(user schemas.UserID) bool
+}
+
 // Deps are the dependencies of a Service.
 type Deps struct {
 	Store       Store
-	PinsPerScan int          // pins of one read; 0: DefaultPinsPerScan
-	Definitions []Definition // initial definitions; see Service.Replace
-	Deleted     interface {
-		Has(user schemas.UserID) bool
-	} // deleted users: their features are null with the reason Erased, and their pins are unknown
-	Fresh   func() (arrived time.Time, known bool) // for Answer.Fresh; nil: the store's answers say it
-	Record  func(Request, Answer, time.Time)       // called with every answer; must not block; may be nil
-	Metrics *Metrics
-	Log     *slog.Logger
-	Now     func() time.Time
+	PinsPerScan int                                    // pins of one read; 0: DefaultPinsPerScan
+	Definitions []Definition                           // initial definitions; see Service.Replace
+	Deleted     DeletedUsers                           // their features are null with the reason Erased, and their pins are unknown
+	Fresh       func() (arrived time.Time, known bool) // for Answer.Fresh; nil: the store's answers say it
+	Record      func(Request, Answer, time.Time)       // called with every answer; must not block; may be nil
+	Metrics     *Metrics
+	Log         *slog.Logger
+	Now         func() time.Time
 }
 
 // DefaultPinsPerScan is small, so that reads of other requests can run in between.

@@ -651,7 +651,7 @@ func TestConfig_ReportsEveryProblem(t *testing.T) {
 		"max_groups: 0: want 1 to 1000000",
 		"breaker_failures: 0: want 1 to 1000000", "breaker_open_time: 1h: want 10ms to 10m",
 		"reload_interval: 0s: want 100ms to 1h",
-		"sweep_interval: 1ms: want 1s to 96h", "block_cache_bytes: 0: want 1MiB to 64GiB",
+		"sequence_retention: 0s: want 96h to 87600h", "sweep_interval: 1ms: want 1s to 96h", "block_cache_bytes: 0: want 1MiB to 64GiB",
 	}
 	if diff := cmp.Diff(want, strings.Split(bad.Validate().Error(), "\n")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

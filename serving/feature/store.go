@@ -111,7 +111,9 @@ func (s *EmbeddedStore) Close() error {
 // effect. If a step is written twice, the later counts replace the earlier ones. Expired data is not written.
 func (s *EmbeddedStore) Write(batch Batch) error {
 	err := s.db.Use(func(db *pebble.DB) error {
-		w := &writer{db: db, batch: db.NewBatch(), kept: keptAfter(schemas.MicrosOf(s.now())), days: map[string][]step{}}
+		w := &writer{db: db, batch: db.NewBatch(), days: map[string][]step{}}
+		now := schemas.MicrosOf(s.now())
+		w.kept, w.keptInSequences = keptAfter(now), s.cfg.sequencesAfter(now)
 		defer w.batch.Close()
 		if len(batch.Counts) > 0 {
 			s.items.Lock()
@@ -130,15 +132,16 @@ func (s *EmbeddedStore) Write(batch Batch) error {
 
 // writer turns records into the rows of one batch.
 type writer struct {
-	db         *pebble.DB
-	batch      *pebble.Batch
-	kept       millis            // only later data is kept
-	days       map[string][]step // days of pins, by key, with the steps of this batch
-	key, value []byte
+	db              *pebble.DB
+	batch           *pebble.Batch
+	kept            millis            // only later data is kept
+	keptInSequences millis            // only later actions are kept for sequences
+	days            map[string][]step // days of pins, by key, with the steps of this batch
+	key, value      []byte
 }
 
 func (w *writer) all(b Batch) error {
-	err := errors.Join(each(b.Actions, w.action), each(b.Counts, w.counts), each(b.Pins, w.pin))
+	err := errors.Join(each(b.Actions, w.action), each(b.Actions, w.keep), each(b.Counts, w.counts), each(b.Pins, w.pin))
 	if err != nil {
 		return err
 	}
@@ -266,13 +269,16 @@ func readCheckpoint(at topics.Checkpoint, key, value []byte) error {
 	return nil
 }
 
-// Sweep deletes the days that are fully expired.
-func (s *EmbeddedStore) Sweep() error {
-	kept := keptAfter(schemas.MicrosOf(s.now()))
+// Sweep deletes the days and periods that are fully expired, and the actions of deleted users that are kept for sequences.
+func (s *EmbeddedStore) Sweep(deleted func(schemas.UserID) bool) error {
+	now := schemas.MicrosOf(s.now())
+	kept, sequences := keptAfter(now), s.cfg.sequencesAfter(now)
 	err := s.db.Use(func(db *pebble.DB) error {
 		return errors.Join(
 			dropDays(db, actionTable, dayOf(kept)),
 			dropDays(db, itemTable, dayOf(kept-stepMillis)),
+			dropDays(db, sequenceTable, periodOf(sequences)),
+			dropDeleted(db, deleted),
 		)
 	})
 	if err != nil {
@@ -281,8 +287,8 @@ func (s *EmbeddedStore) Sweep() error {
 	return nil
 }
 
-// KeptUntil returns the latest time at which an action that arrived at the given time is deleted, provided that a
-// process has the store open. Actions are deleted by UTC day, which may be the next one (schemas.MaxAhead): by the
+// KeptUntil returns the latest time at which an action of a deleted user, which arrived at the given time, is deleted,
+// provided that a process has the store open. Actions are deleted by UTC day, which may be the next one (schemas.MaxAhead): by the
 // first sweep after the day has expired.
 func (c Config) KeptUntil(arrived time.Time) time.Time {
 	const day = 24 * time.Hour

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -160,15 +161,64 @@ func TestSweep_DeletesExpiredDays(t *testing.T) {
 	}
 	for _, step := range steps {
 		clock.Store(int64(step.now))
-		must.OK(t, s.Sweep())
+		must.OK(t, s.Sweep(deleted{}.Has))
 		if got := rowsOf(t, s, actionTable); got != step.actions {
 			t.Errorf("%s: got %d actions, want %d", step.name, got, step.actions)
 		}
 	}
 	clock.Store(int64(midnight + 4*day + schemas.ItemStep))
-	must.OK(t, s.Sweep())
+	must.OK(t, s.Sweep(deleted{}.Has))
 	if got := rowsOf(t, s, itemTable); got != 0 {
 		t.Errorf("got %d days, want 0", got)
+	}
+}
+
+// The store keeps the last MaxSequence actions of a user, however many there were, until they expire or the user is deleted.
+func TestSweep_KeepsSequencesByCount(t *testing.T) {
+	var clock atomic.Int64
+	clock.Store(int64(now))
+	s := must.Get(OpenEmbedded(t.TempDir(), DefaultConfig(), slog.New(slog.DiscardHandler), func() time.Time { return schemas.Micros(clock.Load()).Time() }))(t)
+	defer s.Close()
+	newest := schemas.Micros(0)
+	for _, user := range []schemas.UserID{"user:1", "user:2"} {
+		b := saves(user, MaxSequence+50, now)
+		for i := range b.Actions {
+			b.Actions[i].Number = int64(i + 1)
+			newest = max(newest, b.Actions[i].Timestamp)
+		}
+		mustWrite(t, s, b)
+		slices.Reverse(b.Actions)
+		mustWrite(t, s, b) // a repeat changes nothing
+	}
+	read := func(user schemas.UserID) int {
+		t.Helper()
+		sequence := Definition{Entity: User, Aggregate: TakeSequence, N: MaxSequence, Columns: []Path{{part: objectPart}}}
+		at := schemas.Micros(clock.Load())
+		results, _, err := s.Actions(t.Context(), user, Span{Now: at, AsOf: at}, []Definition{sequence})
+		must.OK(t, err)
+		return len(results[0].Value.(Sequence).Times)
+	}
+	retention := schemas.Micros(DefaultConfig().SequenceRetention.Microseconds())
+	for _, step := range []struct {
+		name             string
+		after            schemas.Micros
+		deleted          deleted
+		first, sum, rows int // actions in the sequence of user:1, in both, and rows
+	}{
+		{"sequences outlive actions", 10 * 24 * hour, nil, MaxSequence, 2 * MaxSequence, 2 * MaxSequence},
+		{"the actions of a deleted user are deleted", 10 * 24 * hour, deleted{"user:1": true}, 0, MaxSequence, MaxSequence},
+		{"expired actions are not read", newest - now + retention, nil, 0, 0, MaxSequence},
+		{"their period expires", retention + 11*24*hour, nil, 0, 0, 0},
+	} {
+		clock.Store(int64(now + step.after))
+		must.OK(t, s.Sweep(step.deleted.Has))
+		first := read("user:1")
+		if sum, rows := first+read("user:2"), rowsOf(t, s, sequenceTable); first != step.first || sum != step.sum || rows != step.rows {
+			t.Errorf("%s: got %d of %d actions, %d rows; want %d, %d, %d", step.name, first, sum, rows, step.first, step.sum, step.rows)
+		}
+	}
+	if got := rowsOf(t, s, actionTable); got != 0 {
+		t.Errorf("%d actions remain", got)
 	}
 }
 
@@ -208,7 +258,7 @@ func sweptAt(t *testing.T, cfg Config, arrived, first time.Time) time.Time {
 	defer s.Close()
 	mustWrite(t, s, saves("user:1", 1, schemas.MicrosOf(arrived.Add(schemas.MaxAhead))))
 	for clock = first; ; clock = clock.Add(cfg.SweepInterval) {
-		must.OK(t, s.Sweep())
+		must.OK(t, s.Sweep(deleted{}.Has))
 		if rowsOf(t, s, actionTable) == 0 {
 			return clock
 		}
@@ -286,7 +336,7 @@ func TestStore_ClosedReturnsErrClosed(t *testing.T) {
 	_, _, errItems := s.Items(t.Context(), nil, 0, nil)
 	_, _, errPins := s.Pins(t.Context(), nil, true)
 	for name, err := range map[string]error{
-		"Write": s.Write(Batch{}), "Sweep": s.Sweep(), "Actions": errActions, "Items": errItems, "Pins": errPins,
+		"Write": s.Write(Batch{}), "Sweep": s.Sweep(deleted{}.Has), "Actions": errActions, "Items": errItems, "Pins": errPins,
 	} {
 		if !errors.Is(err, ErrClosed) {
 			t.Errorf("%s: got %v, want ErrClosed", name, err)

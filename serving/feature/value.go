@@ -9,7 +9,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Value is the value of a feature for one entity: a Number, Groups, Last, Top or a Vector; nil is null. In JSON it is
+// Value is the value of a feature for one entity: a Number, Groups, Last, Top, a Vector or a Sequence; nil is null. In JSON it is
 // the bare number, object or array.
 type Value interface{ isValue() }
 
@@ -68,6 +68,8 @@ func size(v Value) (bytes int) {
 		}
 	case Vector:
 		bytes = len(v) * numberBytes
+	case Sequence:
+		bytes = v.size()
 	}
 	return bytes
 }

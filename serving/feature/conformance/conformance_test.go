@@ -46,6 +46,7 @@ func run(t *testing.T, s store, now schemas.Micros) {
 	t.Run("adjacent ids", func(t *testing.T) { w.checkNeighbors(t, s) })
 	t.Run("ids like queries", func(t *testing.T) { w.checkHostile(t, s) })
 	t.Run("repeated members", func(t *testing.T) { w.checkRepeats(t, s) })
+	t.Run("long history", func(t *testing.T) { w.checkLong(t, s) })
 	t.Run("many different values", func(t *testing.T) { w.checkManyValues(t, s) })
 }
 
@@ -359,6 +360,28 @@ func (w *world) checkManyValues(t *testing.T, s store) {
 		got := float64(feature.Reference(d, w.many.span, w.many.actions).Value.(feature.Number))
 		if exact && got != float64(n) || math.Abs(got-float64(n)) > 0.05*float64(n) {
 			t.Errorf("%d values: got %v", n, got)
+		}
+	}
+}
+
+// checkLong reads sequences of a person with more actions than a sequence contains: as of now, and as of an earlier time,
+// since when later actions have replaced some of those that match.
+func (w *world) checkLong(t *testing.T, s store) {
+	all := feature.Definition{Entity: feature.User, Aggregate: feature.TakeSequence, N: feature.MaxSequence, Columns: []feature.Path{path("object")}}
+	clicks := feature.Definition{
+		Entity: feature.User, Aggregate: feature.TakeSequence, N: 90, Verbs: []schemas.Verb{schemas.Click}, Embedding: feature.Int8,
+		Columns: []feature.Path{path("verbAttributes.surface"), path("objectAttributes.embedding")},
+	}
+	recent := feature.Definition{Entity: feature.User, Aggregate: feature.Count, Window: feature.Kept}
+	p := w.long
+	for ago, want := range map[schemas.Micros]int{0: feature.MaxSequence, 120 * hour: 273} {
+		p.span.AsOf = w.now - ago
+		p.same(t, s, all, clicks, recent)
+		p.same(t, s, clicks)
+		got := feature.Reference(all, p.span, p.actions)
+		length := len(got.Value.(feature.Sequence).Times)
+		if length != want || (ago > 0) != slices.Contains(got.Reasons, feature.Window) {
+			t.Errorf("%d actions as of %d hours ago, missing %v, want %d", length, ago/hour, got.Reasons, want)
 		}
 	}
 }

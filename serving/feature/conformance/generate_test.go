@@ -51,7 +51,7 @@ func vectorPaths() *rapid.Generator[feature.Path] {
 type goesWith struct {
 	of      func() *rapid.Generator[feature.Path] // nil: none
 	grouped bool                                  // accepts group_by
-	n       bool                                  // takes n
+	n       int                                   // largest n; 0: takes none
 	decays  bool                                  // accepts half_life
 }
 
@@ -63,8 +63,9 @@ var aggregates = map[feature.Aggregate]goesWith{
 	feature.Min:           {of: numberPaths, grouped: true},
 	feature.Max:           {of: numberPaths, grouped: true},
 	feature.CountDistinct: {of: valuePaths, grouped: true},
-	feature.TakeLast:      {n: true},
-	feature.TakeTop:       {of: valuePaths, n: true},
+	feature.TakeLast:      {n: 4},
+	feature.TakeTop:       {of: valuePaths, n: 4},
+	feature.TakeSequence:  {n: 20},
 	feature.MeanEmbedding: {of: vectorPaths, decays: true},
 	feature.Cosine:        {of: vectorPaths, decays: true},
 }
@@ -95,10 +96,15 @@ func definitions() *rapid.Generator[feature.Definition] {
 		if with.decays {
 			d.HalfLife = rapid.SampledFrom([]time.Duration{0, 0, feature.MinHalfLife, 5 * time.Hour, feature.MaxHalfLife}).Draw(t, "half-life")
 		}
-		if with.n {
-			d.N = rapid.IntRange(1, 4).Draw(t, "n")
+		if with.n > 0 {
+			d.N = rapid.IntRange(1, with.n).Draw(t, "n")
 		}
 		switch {
+		case d.Aggregate == feature.TakeSequence:
+			d.Window, d.Columns = 0, rapid.SliceOfNDistinct(columns(), 1, 4, rapid.ID).Draw(t, "columns")
+			if slices.ContainsFunc(d.Columns, isVector) {
+				d.Embedding = rapid.SampledFrom([]feature.Embedding{feature.Float32, feature.Int8}).Draw(t, "embedding")
+			}
 		case d.Aggregate == feature.Cosine:
 			d.Entity = feature.Pair
 		case with.grouped && rapid.Bool().Draw(t, "pair"):
@@ -110,6 +116,12 @@ func definitions() *rapid.Generator[feature.Definition] {
 		return d
 	})
 }
+
+func columns() *rapid.Generator[feature.Path] {
+	return rapid.OneOf(numberPaths(), vectorPaths(), paths("verb", "object", "actor", "objectAttributes.author", "objectAttributes.board", "verbAttributes.surface"))
+}
+
+func isVector(p feature.Path) bool { return strings.HasSuffix(p.String(), ".embedding") }
 
 // groupings generates one to three different paths.
 func groupings(paths *rapid.Generator[feature.Path]) *rapid.Generator[feature.Grouping] {
@@ -186,6 +198,7 @@ func histories(p person, number int) *rapid.Generator[[]schemas.EnrichedAction] 
 	return rapid.Custom(func(t *rapid.T) []schemas.EnrichedAction {
 		list := rapid.SliceOfN(actions(p), 0, 25).Draw(t, "actions")
 		for i := range list {
+			list[i].Number = int64((i+7)%len(list)) + 1
 			list[i].ID = fmt.Sprintf("%s%d-%d", rapid.SampledFrom([]string{"", "a", "ä", "\uff5e", "\U0001F600"}).Draw(t, "id"), number, i)
 		}
 		return list

@@ -60,7 +60,7 @@ func startCluster(t testing.TB) *cluster {
 	must.OK(t, err)
 	registry, err := schemas.NewRegistry(server.RegistryURL())
 	must.OK(t, err)
-	c := &cluster{stream: pinot.Stream{Brokers: kafka.Brokers, Registry: server.RegistryURL(), Partitions: partitions, Replicas: 1}}
+	c := &cluster{stream: pinot.Stream{Brokers: kafka.Brokers, Registry: server.RegistryURL(), Partitions: partitions, Replicas: 1, Sequences: feature.DefaultConfig().SequenceRetention}}
 	c.streams, err = topics.Open(t.Context(), registry)
 	must.OK(t, err)
 	c.kafka, err = kafka.Client()

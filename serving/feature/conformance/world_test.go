@@ -19,6 +19,7 @@ type world struct {
 	hostile   []person // whose ids, objects and values look like queries
 	many      person   // with twice as many objects as are counted exactly
 	repeats   person   // whose actions list interests more than once
+	long      person   // with more actions than a sequence contains
 	looker    person   // read as of five hours ago: two saves of lookedAt by then, one since
 	items     []item   // the last is lookedAt: three saves by then, seven in the present step
 	pins      []versions
@@ -78,6 +79,7 @@ func newWorld(now schemas.Micros) *world {
 	w.addHostile()
 	w.addLooker()
 	w.addRepeats()
+	w.long = w.longer()
 	w.many = w.person("user:many", 2*feature.ExactDistinct)
 	for i := range w.many.actions {
 		w.many.actions[i].Timestamp -= schemas.Micros(i) * 1000
@@ -144,7 +146,7 @@ func (w *world) addRepeats() {
 // the order of its steps.
 func (w *world) write(t *testing.T, s store) {
 	var all []feature.Batch
-	for _, p := range slices.Concat(w.people, w.neighbors, w.hostile, []person{w.looker, w.repeats, w.many}) {
+	for _, p := range slices.Concat(w.people, w.neighbors, w.hostile, []person{w.looker, w.repeats, w.many, w.long}) {
 		for i := range p.actions {
 			all = append(all, feature.Batch{Actions: []*schemas.EnrichedAction{&p.actions[i]}})
 		}
@@ -185,4 +187,21 @@ func (v versions) newest() (own feature.PinAttributes, known bool) {
 	}
 	last := v.all[len(v.all)-1]
 	return feature.PinAttributes{Facets: last.Facets, Attributes: last.Attributes, Embedding: last.Embedding}, !last.Deleted
+}
+
+// longer returns a person with more actions than a sequence contains, in an order of times that differs from that of numbers.
+// Most are older than the windows of other features.
+func (w *world) longer() person {
+	p := w.person("user:longer", feature.MaxSequence+100)
+	for i := range p.actions {
+		a := &p.actions[i]
+		a.Number = int64(i + 1)
+		a.Timestamp -= schemas.Micros((len(p.actions)-i)^3) * hour / 2
+		a.VerbAttributes.Surface = []string{"", "home", "search"}[i%3]
+		a.ObjectAttributes.Embedding = [][]float32{{1, float32(i), -1}, {float32(i)}, nil, {0, 0, 0}}[i%4]
+		if i%5 == 0 {
+			a.Verb = schemas.Click
+		}
+	}
+	return p
 }

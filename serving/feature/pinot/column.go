@@ -28,12 +28,13 @@ type column struct {
 const (
 	idColumn        = "id"
 	timeColumn      = "ts"
+	numberColumn    = "number"
 	actorColumn     = "actor"
 	pinColumn       = "pin"
 	embeddingColumn = "embedding"
 )
 
-// actionColumns returns the columns of the actions, in order. Parts of the record with a fixed name have a column each.
+// actionColumns returns the columns of the actions, in order. Only SequencesTable has their numbers. Parts of the record with a fixed name have a column each.
 // The free attributes of each of the three maps are one JSON column, without the rest of the map.
 func actionColumns() []column {
 	const object, actor, verb = "objectAttributes", "actorAttributes", "verbAttributes"
@@ -54,6 +55,7 @@ func actionColumns() []column {
 		attributes("actorAttributesMap", actor, func(r *row) *map[string]string { return &r.ActorAttributes.Attributes }),
 		attributes("verbAttributesMap", verb, func(r *row) *map[string]string { return &r.VerbAttributes.Attributes }),
 		millis(),
+		number(),
 	}
 }
 
@@ -105,13 +107,21 @@ func text[T ~string](name, path string, field func(*row) *T) column {
 
 // millis returns the time column.
 func millis() column {
-	return column{name: timeColumn, read: func(r *row, v any) error {
-		n, ok := v.(json.Number)
-		ms, err := n.Int64()
+	return whole(timeColumn, func(r *row, ms int64) { r.Timestamp = schemas.Micros(ms) * 1000 })
+}
+
+func number() column {
+	return whole(numberColumn, func(r *row, n int64) { r.Number = n })
+}
+
+func whole(name string, set func(*row, int64)) column {
+	return column{name: name, read: func(r *row, v any) error {
+		text, ok := v.(json.Number)
+		n, err := text.Int64()
 		if !ok || err != nil {
-			return fmt.Errorf("%s: %v is not a time", timeColumn, v)
+			return fmt.Errorf("%s: %v is not a whole number", name, v)
 		}
-		r.Timestamp = schemas.Micros(ms) * 1000
+		set(r, n)
 		return nil
 	}}
 }

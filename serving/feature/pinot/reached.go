@@ -27,7 +27,7 @@ func NewExternalConsumers(cfg Config) (all []topics.ExternalConsumer, err error)
 		reached := func(ctx context.Context) (map[int32]int64, error) { return a.Reached(ctx, tables...) }
 		all = append(all, topics.ExternalConsumer{Name: Name, Topic: topic, Reached: reached})
 	}
-	add(topics.ActionsEnriched, TableName)
+	add(topics.ActionsEnriched, TableName, SequencesTable)
 	add(topics.ItemFeatures, CountsTable, MeansTable)
 	add(topics.PinAttributes, PinsTable)
 	return all, nil

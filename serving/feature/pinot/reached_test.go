@@ -74,7 +74,8 @@ func TestReached(t *testing.T) {
 		for _, r := range []Release{V0, V1} {
 			t.Run(name+" "+string(r), func(t *testing.T) {
 				f := consumerOf(t, func(w http.ResponseWriter, req *http.Request) {
-					if req.Method != http.MethodGet || req.URL.Path != "/tables/actions_enriched/consumingSegmentsInfo" {
+					table := strings.TrimSuffix(strings.TrimPrefix(req.URL.Path, "/tables/"), "/consumingSegmentsInfo")
+					if req.Method != http.MethodGet || table != TableName && table != SequencesTable {
 						t.Errorf("sent %s %s", req.Method, req.URL)
 					}
 					says(tt.segments.text(r))(w, req)

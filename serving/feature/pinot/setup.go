@@ -3,6 +3,7 @@ package pinot
 import (
 	"context"
 	"encoding/json"
+	"time"
 )
 
 // Setup is the part of the program's configuration that the commands need.
@@ -11,6 +12,7 @@ type Setup struct {
 	Kafka      []string // brokers, if Config names none
 	Registry   string   // if Config names none
 	Partitions int32
+	Sequences  time.Duration // see Stream
 }
 
 // Apply creates or updates the tables; see Admin.Apply.
@@ -33,7 +35,7 @@ func (s Setup) Verify(ctx context.Context) ([]string, error) {
 
 // stream returns how Pinot's servers reach the topics.
 func (s Setup) stream() Stream {
-	out := Stream{Brokers: s.Config.KafkaBrokers, Registry: s.Config.RegistryURL, Partitions: s.Partitions, Replicas: s.Config.Replicas, More: s.Config.StreamConfig}
+	out := Stream{Brokers: s.Config.KafkaBrokers, Registry: s.Config.RegistryURL, Partitions: s.Partitions, Replicas: s.Config.Replicas, Sequences: s.Sequences, More: s.Config.StreamConfig}
 	if len(out.Brokers) == 0 {
 		out.Brokers = s.Kafka
 	}

@@ -58,6 +58,17 @@ func ofUser(user schemas.UserID, defs []feature.Definition, after, upTo int64, m
 	return statement{b.String(), columns}
 }
 
+// ofSequences returns the query for the actions of a user that sequences read, the highest numbers first, at most most. All
+// verbs count for the numbers.
+func ofSequences(user schemas.UserID, defs []feature.Definition, after int64, most int) statement {
+	columns := append(columnsOf(defs), number())
+	b := selected(SequencesTable, columns)
+	in(b, actorColumn, []schemas.UserID{user})
+	b.WriteString(" AND " + timeColumn + " > " + strconv.FormatInt(after, 10) + " AND " + numberColumn + " > 0")
+	b.WriteString(" ORDER BY " + numberColumn + " DESC LIMIT " + strconv.Itoa(most))
+	return statement{b.String(), columns}
+}
+
 // in adds a condition. It returns the number of literals.
 func in[T ~string](b *strings.Builder, name string, values []T) int {
 	var quoted []string

@@ -68,6 +68,8 @@ func TestStatements(t *testing.T) {
 	fmt.Fprintf(&b, "-- two quotes in a row: both readings of the text\nrows: %s\n", ofUser(odd, defs[:1], 1000, 2000, 101).sql)
 	pins := pinQuery{table: PinsTable, columns: named(pinColumns(), pinColumn, embeddingColumn), where: "deleted = false", most: 2}
 	fmt.Fprintf(&b, "-- pins\nrows: %s\n", pins.of([]schemas.PinID{"pin:1", "pin:o'neil", "pin:''"}).sql)
+	sequences := define(t, "- {name: s, entity: user, aggregate: sequence, verbs: save, columns: [objectAttributes.color, objectAttributes.embedding]}\n")
+	fmt.Fprintf(&b, "-- sequence\nrows: %s\n", ofSequences(user, sequences, 1000, 1025).sql)
 	golden(t, "testdata/statements.golden", b.String())
 }
 
@@ -117,9 +119,9 @@ func (p pinotTable) summary(r Release) map[string]string {
 }
 
 func TestTables_AgreeWithTopics(t *testing.T) {
-	stream := Stream{Brokers: []string{"kafka:9092", "kafka:9093"}, Registry: "http://registry:8080/apis/ccompat/v7", Partitions: 8, Replicas: 2}
-	topicOf := map[string]string{TableName: topics.ActionsEnriched, PinsTable: topics.PinAttributes, CountsTable: topics.ItemFeatures, MeansTable: topics.ItemFeatures}
-	hours := map[string]string{TableName: fmt.Sprint(feature.Kept.Hours()), CountsTable: fmt.Sprint(feature.Kept.Hours())}
+	stream := Stream{Brokers: []string{"kafka:9092", "kafka:9093"}, Registry: "http://registry:8080/apis/ccompat/v7", Partitions: 8, Replicas: 2, Sequences: 2160 * time.Hour}
+	topicOf := map[string]string{TableName: topics.ActionsEnriched, SequencesTable: topics.ActionsEnriched, PinsTable: topics.PinAttributes, CountsTable: topics.ItemFeatures, MeansTable: topics.ItemFeatures}
+	hours := map[string]string{TableName: fmt.Sprint(feature.Kept.Hours()), CountsTable: fmt.Sprint(feature.Kept.Hours()), SequencesTable: "2160"}
 	keys := topicKeys(t)
 	for _, name := range Tables() {
 		var both [2]map[string]string
@@ -164,7 +166,7 @@ func topicKeys(t *testing.T) map[string]string {
 
 // The queries select columns of the schemas.
 func TestTables_HaveColumnsOfQueries(t *testing.T) {
-	columns := map[string][]column{TableName: actionColumns(), PinsTable: pinColumns(), CountsTable: countColumns(), MeansTable: meanColumns()}
+	columns := map[string][]column{TableName: actionColumns()[:len(actionColumns())-1], PinsTable: pinColumns(), CountsTable: countColumns(), MeansTable: meanColumns(), SequencesTable: actionColumns()}
 	for _, name := range Tables() {
 		text, err := schemaOf(name)
 		must.OK(t, err)

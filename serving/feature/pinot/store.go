@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -22,55 +23,84 @@ type Store struct {
 // NewStore returns a store. cfg limits the result of a read.
 func NewStore(cfg feature.Config, client *Client) *Store { return &Store{cfg: cfg, client: client} }
 
-// Actions implements feature.Store with one query, and more if the first result has too many bytes. The queries read only
-// the user's partition, so the freshness is that of the partition.
+// Actions implements feature.Store with one query for the windows and one for sequences, and more if the first result has too
+// many bytes. The queries read only the user's partition, so the freshness is that of the partition.
 func (s *Store) Actions(
 	ctx context.Context, user schemas.UserID, span feature.Span, defs []feature.Definition,
 ) (results []feature.Result, fresh time.Time, err error) {
-	e := feature.NewEvaluation(span, defs, s.cfg.MaxGroups)
+	e, r := feature.NewEvaluation(span, defs, s.cfg.MaxGroups), reading{client: s.client}
+	isSequence := func(d feature.Definition) bool { return d.Aggregate == feature.TakeSequence }
+	windowed := slices.DeleteFunc(slices.Clone(defs), isSequence)
+	sequences := slices.DeleteFunc(slices.Clone(defs), func(d feature.Definition) bool { return !isSequence(d) })
+	if err := errors.Join(s.addNewest(ctx, &r, user, windowed, e), s.addKept(ctx, &r, user, span.Now, sequences, e)); err != nil {
+		return nil, time.Time{}, err
+	}
+	return e.Results(), r.fresh, nil
+}
+
+// addNewest adds the actions in the windows of the definitions.
+func (s *Store) addNewest(ctx context.Context, r *reading, user schemas.UserID, defs []feature.Definition, e *feature.Evaluation) error {
 	after, upTo := e.Wanted()
 	if after >= upTo {
-		return e.Results(), time.Time{}, nil
+		return nil
 	}
-	p, err := s.newest(ctx, user, defs, after, upTo)
+	p, err := r.newest(ctx, s.cfg.MaxActions+1, func(limit int) statement { return ofUser(user, defs, after, upTo, limit) })
 	if err != nil {
-		return nil, time.Time{}, err
+		return err
 	}
 	for i := range p.actions {
 		if p.actions[i].Actor != user { // see ambiguous
 			continue
 		}
 		if err := errors.Join(ctx.Err(), e.Add(&p.actions[i])); err != nil { // many groups take time
-			return nil, time.Time{}, err
+			return err
 		}
 	}
 	if p.more {
-		e.StopAt(p.from)
+		e.StopAt(min(p.from, schemas.Micros(upTo)*1000))
 	}
-	return e.Results(), p.fresh, nil
+	return nil
 }
 
-// page holds the newest rows of a user.
+// addKept adds the actions that are kept for sequences. While a row moves to another segment, Pinot may return it twice.
+func (s *Store) addKept(ctx context.Context, r *reading, user schemas.UserID, now schemas.Micros, defs []feature.Definition, e *feature.Evaluation) error {
+	if len(defs) == 0 {
+		return nil
+	}
+	after := (int64(now) - s.cfg.SequenceRetention.Microseconds()) / 1000
+	most := 2*len(literals(string(user)))*feature.MaxSequence + 1
+	p, err := r.newest(ctx, most, func(limit int) statement { return ofSequences(user, defs, after, limit) })
+	if err != nil {
+		return err
+	}
+	e.AddKept(slices.DeleteFunc(p.actions, func(a schemas.EnrichedAction) bool { return a.Actor != user }))
+	if p.more {
+		e.StopKept()
+	}
+	return nil
+}
+
+// page holds the first rows of a query for actions.
 type page struct {
 	actions []schemas.EnrichedAction // newest first
-	fresh   time.Time
-	more    bool           // there are older ones
-	from    schemas.Micros // if so, these are at this time or earlier
+	more    bool                     // there are others
+	from    schemas.Micros           // if so, older ones are at this time or earlier
 }
 
-// newest reads the newest rows, one above the limit to see whether there are more. If the answer would exceed
+// newest reads rows, up to one above the limit of the caller to see whether there are more. If the answer would exceed
 // Config.MaxResponseBytes, it requests as many rows as fitted, so that a user with wide rows does not count as a
 // failure of the store.
-func (s *Store) newest(ctx context.Context, user schemas.UserID, defs []feature.Definition, after, upTo int64) (page, error) {
-	for limit := s.cfg.MaxActions + 1; limit > 0; {
-		q := ofUser(user, defs, after, upTo, limit)
-		a, err := s.client.query(ctx, q.sql, len(q.columns))
+func (r *reading) newest(ctx context.Context, limit int, of func(limit int) statement) (page, error) {
+	for limit > 0 {
+		q := of(limit)
+		a, err := r.client.query(ctx, q.sql, len(q.columns))
 		if errors.Is(err, ErrTooLarge) && a.complete >= 0 {
 			limit = min(limit-1, a.complete-a.complete/8) // the data after the rows needs room, too
 			continue
 		}
-		p := page{fresh: a.fresh}
+		var p page
 		if err == nil {
+			r.note(a)
 			p.actions, err = a.actions(q.columns)
 		}
 		if err == nil && len(p.actions) >= limit {
@@ -78,7 +108,7 @@ func (s *Store) newest(ctx context.Context, user schemas.UserID, defs []feature.
 		}
 		return p, err
 	}
-	return page{more: true, from: schemas.Micros(upTo) * 1000}, nil // not even one row fits
+	return page{more: true, from: math.MaxInt64}, nil // not even one row fits
 }
 
 // actions returns the actions of an answer in the order that features require. Pinot compares ids by UTF-16, not by bytes.
@@ -136,7 +166,7 @@ func (s *Store) Pins(ctx context.Context, pins []schemas.PinID, embeddings bool)
 	return all, r.fresh, err
 }
 
-// reading is a series of queries about pins.
+// reading is a series of queries.
 type reading struct {
 	client *Client
 	begun  bool
@@ -152,10 +182,16 @@ func (r *reading) pins(ctx context.Context, of pinQuery, pins []schemas.PinID, v
 		return errors.Join(r.pins(ctx, of, pins[:n], visit), r.pins(ctx, of, pins[n:], visit))
 	case err != nil:
 		return err
-	case !r.begun || a.fresh.Before(r.fresh):
+	}
+	r.note(a)
+	return a.each(q.columns, visit)
+}
+
+// note records the freshness of an answer.
+func (r *reading) note(a answer) {
+	if !r.begun || a.fresh.Before(r.fresh) {
 		r.begun, r.fresh = true, a.fresh
 	}
-	return a.each(q.columns, visit)
 }
 
 // counts reads the steps that an evaluation needs. While a row moves to another segment, Pinot may return it twice.

@@ -35,19 +35,22 @@ type Stream struct {
 	Brokers    []string // of Kafka
 	Registry   string   // URL of the Confluent-compatible API
 	Partitions int32
-	Replicas   int // of each segment
+	Replicas   int           // of each segment
+	Sequences  time.Duration // retention of SequencesTable
 	// More is added to the stream configuration; see Config.StreamConfig.
 	More map[string]secure.Secret
 }
 
 // The tables. The folder tables has the schema of each, and the configuration for each release. In the configuration,
-// "{brokers}", "{registry}", "{partitions}" and "{replicas}" stand for the values of a Stream.
+// "{brokers}", "{registry}", "{partitions}", "{replicas}" and "{sequence_hours}" stand for the values of a Stream.
 //
 // All tables are partitioned by the key of their topic, and queries name keys, so they read the segments of these partitions.
 // Each index has a reason:
 //
 //	actions_enriched   sorted actor: one run of rows in each segment; inverted verb: most features read a few verbs; range
 //	                   ts: windows; no dictionary id, maps: their values do not repeat
+//	sequences          sorted actor, range ts: as above. It has no primary key, because each action has a number: a primary key
+//	                   per action would stay in the heap for months
 //	others             inverted pin: a query reads some hundred pins. They are not sorted by pin, because the order of the
 //	                   rows in a segment decides between equal comparison values.
 //
@@ -67,10 +70,14 @@ const (
 	PinsTable   = "pins"             // the newest version of each pin
 	CountsTable = "pin_counts"       // the counts of each pin and step
 	MeansTable  = "pin_actors"       // the mean of the recent actors of each pin
+	// SequencesTable has the actions of feature.Config.SequenceRetention. Sequences read the last ones of a user.
+	SequencesTable = "sequences"
 )
 
 // Tables returns the names of the tables.
-func Tables() []string { return []string{TableName, PinsTable, CountsTable, MeansTable} }
+func Tables() []string {
+	return []string{TableName, PinsTable, CountsTable, MeansTable, SequencesTable}
+}
 
 //go:embed tables
 var files embed.FS
@@ -125,6 +132,8 @@ func (s Stream) value(text string) any {
 		return s.Partitions
 	case "{replicas}":
 		return fmt.Sprint(s.Replicas)
+	case "{sequence_hours}":
+		return fmt.Sprint(int(s.Sequences.Hours()))
 	}
 	return text
 }
@@ -139,10 +148,10 @@ const (
 )
 
 // KeptUntil returns the latest time at which the last file with an action that arrived at the given time is deleted, by
-// a controller with these defaults. A segment is deleted when its newest action has expired, which may have arrived
+// a controller with these defaults. sequences is the retention of SequencesTable. A segment is deleted when its newest action has expired, which may have arrived
 // when the segment was closed. Its file remains for DeletedKept.
-func KeptUntil(arrived time.Time) time.Time {
-	expired := arrived.Add(flushAfter + schemas.MaxAhead + feature.Kept)
+func KeptUntil(arrived time.Time, sequences time.Duration) time.Time {
+	expired := arrived.Add(flushAfter + schemas.MaxAhead + max(feature.Kept, sequences))
 	return expired.Add(RetentionEvery + DeletedKept + RetentionEvery)
 }
 
