@@ -299,6 +299,9 @@ func (f *fakes) Answer(_ context.Context, req feature.Request) (feature.Answer, 
 			"last":  feature.Last{{Object: "pin:1", Verb: "save", Timestamp: now}},
 			"top":   feature.Top{{Value: "interest:tea", Count: 1234567}},
 			"taste": feature.Vector{0.5, 1, 2, 3, 4},
+			"sequence": feature.Sequence{Times: []int64{1}, Columns: map[string]feature.Column{
+				"verb": {Texts: []string{"save"}}, "objectAttributes.embedding": {Vectors: [][]float32{nil}, Scales: []float32{0}},
+			}},
 		}},
 		Missing:  []feature.Missing{{Entity: "user:a", Feature: "none", Reason: feature.Empty}},
 		Degraded: []string{}, AsOf: now,
@@ -386,7 +389,7 @@ func (f *fakes) Definitions() []feature.Definition {
 	return defined
 }
 
-var defined = []feature.Definition{{Name: "interests", Description: "what it counts", Entity: feature.User, Window: time.Hour, Aggregate: feature.Count, Sets: []string{"ranking"}}}
+var defined = []feature.Definition{{Name: "interests", Description: "what it counts", Entity: feature.User, Window: time.Hour, Aggregate: feature.Count, Sets: []string{"ranking"}}, {Name: "number", Entity: feature.User, Window: time.Hour, Aggregate: feature.Count}}
 
 func (f *fakes) PublishAs(ctx context.Context, operator string, lines []schemas.Line) error {
 	if err := f.held(ctx); err != nil {

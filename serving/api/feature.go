@@ -5,11 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"mime"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/smartfeed/smartfeed/internal/tensors"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -53,6 +58,17 @@ const maxTrials = 8
 
 // postJSON returns the handler of a call whose body is a JSON object.
 func postJSON[Q, A any](s *Server, compute func(context.Context, Q) (A, error)) handler {
+	return postObject(s, func(w http.ResponseWriter, r *http.Request, req Q) error {
+		answer, err := compute(r.Context(), req)
+		if err != nil {
+			return err
+		}
+		return writeJSON(w, http.StatusOK, answer)
+	})
+}
+
+// postObject returns a handler that reads a JSON object and calls answer.
+func postObject[Q any](s *Server, answer func(http.ResponseWriter, *http.Request, Q) error) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := errors.Join(parametersOf(r).err(), checkContent(r, "application/json")); err != nil {
 			return err
@@ -70,12 +86,49 @@ func postJSON[Q, A any](s *Server, compute func(context.Context, Q) (A, error)) 
 		if err != nil {
 			return err
 		}
-		answer, err := compute(r.Context(), req)
+		return answer(w, r, req)
+	}
+}
+
+// postFeatures answers with JSON, or with tensors if the caller accepts them.
+func (s *Server) postFeatures(w http.ResponseWriter, r *http.Request, req feature.Request) error {
+	if !acceptsTensors(r.Header.Values("Accept")) {
+		answer, err := s.features(r.Context(), req)
 		if err != nil {
 			return err
 		}
 		return writeJSON(w, http.StatusOK, answer)
 	}
+	form, err := feature.NewTensorForm(s.deps.Features.Definitions(), req)
+	if err != nil {
+		return err
+	}
+	answer, err := s.features(r.Context(), req)
+	if err != nil {
+		return err
+	}
+	head, data, err := form.Encode(answer)
+	if err != nil {
+		return fmt.Errorf("write answer: %w", err)
+	}
+	w.Header().Set(tensors.Header, strconv.Itoa(len(head)))
+	w.Header().Set("Cache-Control", "no-store")
+	write(w, http.StatusOK, binaryContent, append(head, data...))
+	return nil
+}
+
+// binaryContent is the media type of tensors as bytes after JSON.
+const binaryContent = "application/octet-stream"
+
+// acceptsTensors reports whether the lists of media types contain binaryContent.
+func acceptsTensors(lists []string) bool {
+	for list := range strings.SplitSeq(strings.Join(lists, ","), ",") {
+		kind, _, err := mime.ParseMediaType(list)
+		if err == nil && kind == binaryContent {
+			return true
+		}
+	}
+	return false
 }
 
 // leastObject is the minimum number of bytes for a request with a JSON object: the buffer of its connection.

@@ -106,7 +106,7 @@ func (s *Server) featureRoutes() []route {
 	features := access{scope: auth.Features, view: true}
 	return []route{
 		{method: get, path: "/v1/features", access: features, query: s.definitions, cached: true},
-		{method: post, path: "/v1/features", access: features, handle: postJSON(s, s.features)},
+		{method: post, path: "/v1/features", access: features, handle: postObject(s, s.postFeatures)},
 		{method: post, path: "/v1/features/attributes", access: features, handle: postJSON(s, s.deps.Features.Attributes)},
 		{method: post, path: "/v1/features/try", access: features, handle: postJSON(s, s.deps.Features.Try), kind: trial},
 	}

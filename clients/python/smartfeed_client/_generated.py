@@ -143,7 +143,7 @@ class WhyCandidate(_WhyCandidate, total=False):
 class _Definition(TypedDict):
     name: str
     entity: Literal["user", "pin", "pair"]
-    aggregate: Literal["count", "sum", "mean", "min", "max", "distinct", "last", "top", "rate", "mean_embedding", "cosine", "ratio"]
+    aggregate: Literal["count", "sum", "mean", "min", "max", "distinct", "last", "top", "sequence", "rate", "mean_embedding", "cosine", "ratio"]
 
 
 class Definition(_Definition, total=False):
@@ -155,6 +155,8 @@ class Definition(_Definition, total=False):
     of: str
     n: int
     half_life: str
+    columns: list[str]
+    embedding: Literal["float32", "int8"]
     lookup: bool
     numerator: str
     denominator: str
@@ -176,13 +178,17 @@ class FeaturesRequest(TypedDict, total=False):
     at: str
 
 
-class Value42(TypedDict):
+class Value4(TypedDict):
+    time: list[int]
+
+
+class Value52(TypedDict):
     object: str
     verb: str
     timestamp: str
 
 
-class Value43(TypedDict):
+class Value53(TypedDict):
     value: str
     count: int
 
@@ -867,7 +873,7 @@ UserID = str
 PinID = str
 BoardID = str
 InterestID = str
-Value = Union[None, float, dict[str, float], list[Union[float, Value42, Value43]]]
+Value = Union[None, float, dict[str, float], Value4, list[Union[float, Value52, Value53]]]
 EventTime = Union[str, int]
 Event = Union[UserEvent, FollowEvent, PinEvent, ActionEvent, Offer, ClientImpressions]
 NewEvent = Union[NewUserEvent, NewFollowEvent, NewPinEvent, NewActionEvent, NewOffer, NewClientImpressions]

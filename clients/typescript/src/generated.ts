@@ -1011,16 +1011,23 @@ export interface components {
             /** @description A path, or a list of paths. */
             group_by?: string | string[];
             /** @enum {string} */
-            aggregate: "count" | "sum" | "mean" | "min" | "max" | "distinct" | "last" | "top" | "rate" | "mean_embedding" | "cosine" | "ratio";
+            aggregate: "count" | "sum" | "mean" | "min" | "max" | "distinct" | "last" | "top" | "sequence" | "rate" | "mean_embedding" | "cosine" | "ratio";
             /** @description The path of the values that sum, mean, top and so on aggregate. */
             of?: string;
-            /** @description Number of values of last and top, or of groups. */
+            /** @description Number of values of last, top and sequence, or of groups. */
             n?: number;
             /**
              * @description The time after which an action counts half. Absent: all actions count equally.
              * @example 6h
              */
             half_life?: string;
+            /** @description For sequence: the paths of the columns, next to the time. */
+            columns?: string[];
+            /**
+             * @description For sequence: the type of the embeddings in columns.
+             * @enum {string}
+             */
+            embedding?: "float32" | "int8";
             /** @description The feature uses the current embeddings of pins, looked up by key. */
             lookup?: boolean;
             /** @description For ratio: another feature. */
@@ -1050,10 +1057,15 @@ export interface components {
              */
             at?: string;
         };
-        /** @description A number; with group_by an object of numbers by group, with several paths by their values joined by |; of last the newest actions; of top the most frequent values; of mean_embedding a vector; of cosine and ratio a number; null when there is none. */
+        /** @description A number; with group_by an object of numbers by group, with several paths by their values joined by |; of last the newest actions; of top the most frequent values; of sequence an object of columns, newest action first; of mean_embedding a vector; of cosine and ratio a number; null when there is none. */
         Value: null | number | {
             [key: string]: number;
-        } | (number | {
+        } | ({
+            /** @description Times of the actions in milliseconds since 1970. */
+            time: number[];
+        } & {
+            [key: string]: (string | number | null | number[])[];
+        }) | (number | {
             object: string;
             verb: string;
             /**
@@ -2737,6 +2749,7 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["FeaturesAnswer"];
+                    "application/octet-stream": string;
                 };
             };
             400: components["responses"]["BadRequest"];
