@@ -23,6 +23,8 @@ type FeatureValue struct {
 	Vector  []float64          `avro:"vector" json:"vector,omitempty"`
 	Last    []LoggedAction     `avro:"last" json:"last,omitempty"`
 	Top     []LoggedCount      `avro:"top" json:"top,omitempty"`
+	// Sequence is the JSON of a sequence: an object of columns.
+	Sequence string `avro:"sequence" json:"sequence,omitempty"`
 }
 
 // LoggedAction is one action of a list of newest actions.

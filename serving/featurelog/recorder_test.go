@@ -89,6 +89,7 @@ func TestRecorder_AppliesRules(t *testing.T) {
 			"user:1": {
 				"n": feature.Number(2), "none": nil, "g": feature.Groups{"x": 1}, "v": feature.Vector{1, 2},
 				"l": feature.Last{{Object: "pin:1", Verb: "save", Timestamp: at}}, "t": feature.Top{{Value: "x", Count: 3}},
+				"s": feature.Sequence{Times: []int64{1}, Columns: map[string]feature.Column{"verb": {Texts: []string{"save"}}}},
 			},
 			"pin:1":       {"p": feature.Number(1), "q": feature.Number(2)},
 			pair.String(): {"c": feature.Number(0.5)},
@@ -106,6 +107,7 @@ func TestRecorder_AppliesRules(t *testing.T) {
 		{Feature: "l", Last: []schemas.LoggedAction{{Object: "pin:1", Verb: "save", Time: second}}},
 		{Feature: "n", Number: &two, Reasons: []string{"window"}},
 		{Feature: "none", Reasons: []string{"empty"}},
+		{Feature: "s", Sequence: `{"time":[1],"verb":["save"]}`},
 		{Feature: "t", Top: []schemas.LoggedCount{{Value: "x", Count: 3}}},
 		{Feature: "v", Vector: []float64{1, 2}},
 	}

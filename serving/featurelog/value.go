@@ -1,6 +1,7 @@
 package featurelog
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -26,13 +27,18 @@ func logged(name string, v feature.Value, reasons []string) schemas.FeatureValue
 		for _, c := range v {
 			out.Top = append(out.Top, schemas.LoggedCount{Value: c.Value, Count: c.Count})
 		}
+	case feature.Sequence:
+		text, err := json.Marshal(v)
+		if err == nil { // its numbers are finite
+			out.Sequence = string(text)
+		}
 	}
 	return out
 }
 
 // missing reports whether a logged value is null. For an empty list or map, the reasons decide.
 func missing(v schemas.FeatureValue) bool {
-	return v.Number == nil && len(v.Groups)+len(v.Vector)+len(v.Last)+len(v.Top) == 0 && slices.ContainsFunc(v.Reasons, isNull)
+	return v.Number == nil && len(v.Groups)+len(v.Vector)+len(v.Last)+len(v.Top)+len(v.Sequence) == 0 && slices.ContainsFunc(v.Reasons, isNull)
 }
 
 // isNull reports whether a value with this reason may be null. With Overflow there may be a value of other groups.

@@ -89,9 +89,10 @@ func (v *Verifier) Compare(rec *schemas.LoggedFeatures) {
 }
 
 // recomputed reports whether a definition can be computed from the topics. The mean of a pin's recent actors cannot,
-// because it depends on the order of their arrival.
+// because it depends on the order of their arrival. Neither can a sequence, which may contain actions that the topics have
+// deleted.
 func recomputed(d feature.Definition) bool {
-	return d.Entity != feature.Pin || d.Aggregate != feature.MeanEmbedding
+	return d.Aggregate != feature.TakeSequence && (d.Entity != feature.Pin || d.Aggregate != feature.MeanEmbedding)
 }
 
 // MaxInFlight is the maximum time that an action, or data about a pin, takes to reach the store.
