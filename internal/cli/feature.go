@@ -175,6 +175,10 @@ func (t *tables) features(v featureValues) {
 func spelled(value any) (texts []string) {
 	switch v := value.(type) {
 	case map[string]any:
+		if times, ok := v["time"].([]any); ok {
+			texts = spelledSequence(times, v)
+			break
+		}
 		groups := slices.Sorted(maps.Keys(v))
 		slices.SortStableFunc(groups, func(a, b string) int { return cmp.Compare(number(v[b]), number(v[a])) })
 		for _, g := range groups {
@@ -187,6 +191,27 @@ func spelled(value any) (texts []string) {
 	}
 	if len(texts) == 0 {
 		return []string{"none"}
+	}
+	return texts
+}
+
+// spelledSequence returns a text per action, with the elements of its columns.
+func spelledSequence(times []any, columns map[string]any) (texts []string) {
+	for i, at := range times {
+		text := ""
+		for _, name := range slices.Sorted(maps.Keys(columns)) {
+			column, _ := columns[name].([]any)
+			if i >= len(column) {
+				continue
+			}
+			switch v := column[i].(type) {
+			case string:
+				text += v + " "
+			case []any:
+				text += vector(v) + " "
+			}
+		}
+		texts = append(texts, text+"at "+local(time.UnixMilli(int64(number(at)))))
 	}
 	return texts
 }

@@ -138,12 +138,12 @@ function make(d, heading) {
     d.description && h('p', { class: 'meant quiet' }, d.description), h('div', { class: 'is' }), h('p', { class: 'incomplete quiet', hidden: true }));
 }
 
-const isEmpty = (v) => v === null || v === undefined || (typeof v === 'object' && !Object.keys(v).length);
+const isEmpty = (v) => v === null || v === undefined || (typeof v === 'object' && !Object.keys(v).length) || (Array.isArray(v.time) && !v.time.length);
 
 // unknown reports whether the value could not be evaluated, in contrast to an empty value.
 const unknown = (value, reasons) => value === undefined || (value === null && reasons.some((r) => r !== 'empty'));
 
-// update shows a value: a number, counts by group, a list of actions or of values, or a vector.
+// update shows a value: a number, counts by group, a list of actions or of values, a sequence, or a vector.
 function update(place, value, reasons) {
   const lines = linesOf(value);
   if (lines === null && Array.isArray(value) && value.length) return renderIfChanged(place, value, vector);
@@ -190,11 +190,20 @@ function vector(list) {
 // linesOf splits a value into lines; null: it is a single value.
 function linesOf(value) {
   if (isEmpty(value) || typeof value === 'number') return null;
+  if (Array.isArray(value.time)) return sequence(value);
   if (!Array.isArray(value)) return groups(value);
   if (typeof value[0] === 'number') return null;
   return value.slice(0, entriesShown).map((x, i) => (x.verb
     ? { key: `${x.timestamp} ${x.object} ${i}`, label: `${x.verb} ${name(x.object)}`, value: clock(x.timestamp), part: 0 }
     : { key: x.value, label: name(x.value), value: short(x.count), part: x.count / value[0].count }));
+}
+
+// sequence returns a line per action, with the texts of its columns.
+function sequence(value) {
+  const texts = Object.values(value).filter((column) => typeof column[0] === 'string');
+  return value.time.slice(0, entriesShown).map((at, i) => ({
+    key: `${at} ${i}`, label: texts.map((column) => name(column[i])).filter(Boolean).join(' '), value: clock(new Date(at).toISOString()), part: 0,
+  }));
 }
 
 function groups(value) {
