@@ -12,6 +12,9 @@ type Served struct {
 	// Arm is the experiment arm: the feed whose rules replaced Feed's for this user; "": none.
 	Arm     string  `avro:"arm" json:"arm,omitempty"`
 	Expired []PinID `avro:"expired" json:"expired,omitempty"` // deferred for too long: no longer candidates
+	// ReportWithin is the time after Time, in microseconds, within which a client must report an item, or it is no longer seen; 0: all items
+	// remain seen.
+	ReportWithin int64 `avro:"reportWithin" json:"reportWithin,omitempty"`
 	// Logged is the record for the topic visit-log; nil: the user is not sampled.
 	Logged *LoggedVisit `avro:"logged" json:"logged,omitempty"`
 }

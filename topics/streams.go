@@ -14,6 +14,7 @@ const (
 	Users             = schemas.StreamUsers             // user
 	Candidates        = schemas.StreamCandidates        // user
 	ClientImpressions = schemas.StreamClientImpressions // user
+	ImpressionReports = "impression-reports"            // user; the valid records of client-impressions
 
 	Publications    = "publications"     // followee
 	PinCards        = "pin-cards"        // pin
@@ -60,6 +61,7 @@ type Streams struct {
 	Users             Stream[schemas.UserEvent]
 	Candidates        Stream[schemas.Offer]
 	ClientImpressions Stream[schemas.ClientImpressions]
+	ImpressionReports Stream[schemas.ClientImpressions]
 
 	Publications    Stream[schemas.Publication]
 	PinCards        Stream[schemas.Card]
@@ -197,6 +199,10 @@ func (s *Streams) ofUsers() []row {
 		{&s.ActionsEnriched, Topic{
 			Name: ActionsEnriched, Key: "actor",
 			Writers: list{Actors}, Readers: list{Features, Insights}, Personal: derivedData,
+		}},
+		{&s.ImpressionReports, Topic{
+			Name: ImpressionReports, Key: "user",
+			Writers: list{Actors}, Readers: list{Pools}, Personal: "pins on the user's screen",
 		}},
 		{&s.PinActors, Topic{
 			Name: PinActors, Key: "pin",

@@ -4,7 +4,7 @@
 //	in      users, client-impressions, actions-joined
 //	rows    the profile, one affinity per facet (author, board, interest), when affinities were last sent, the last
 //	        actions on pins, the number of actions
-//	out     actions-enriched and affinities (key user), edge-weights (key followee), users-deleted (key user),
+//	out     actions-enriched, affinities and impression-reports (key user), edge-weights (key followee), users-deleted (key user),
 //	        erasures (key user, or followee), pin-actors and related-requests (key pin), board-saves (key board)
 //	timers  affinities that are due, edge weights that decay
 //
@@ -99,7 +99,7 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 		},
 		Outputs: []string{
 			topics.ActionsEnriched, topics.EdgeWeights, topics.Affinities, topics.UsersDeleted, topics.Erasures, topics.PinActors,
-			topics.RelatedRequests, topics.BoardSaves, topics.Actions,
+			topics.RelatedRequests, topics.BoardSaves, topics.Actions, topics.ImpressionReports,
 		},
 		Timer:  g.timer,
 		Memory: func() any { return newRankings() },
@@ -133,7 +133,7 @@ func (g *group) user(tx *rows.Tx, e *schemas.UserEvent) error {
 	return nil
 }
 
-// impressions turns the pins that were on the user's screen into actions. The group objects drops repeats.
+// impressions turns the pins that were on the user's screen into actions, and sends them to the pools. The group objects drops repeats.
 func (g *group) impressions(tx *rows.Tx, i *schemas.ClientImpressions) error {
 	if err := rows.Validate(tx, i, nil); err != nil {
 		return err
@@ -142,6 +142,7 @@ func (g *group) impressions(tx *rows.Tx, i *schemas.ClientImpressions) error {
 		tx.Count(dropDeletedUser)
 		return nil
 	}
+	rows.Send(tx, g.streams.ImpressionReports, string(i.User), i)
 	for e := range i.Actions() {
 		rows.Send(tx, g.streams.Actions, e.Key(), e)
 	}

@@ -41,6 +41,9 @@ func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, at time.Time) er
 	if g.deleted.Has(user) {
 		return nil
 	}
+	if isReportTimer(name) {
+		return showAgain(own, name)
+	}
 	switch string(name) {
 	case timerSweep:
 		return g.sweepPools(tx, own, user)

@@ -2,10 +2,10 @@
 // the only writer of the shown pins.
 //
 //	owner   user
-//	in      edges, candidates, served, user-activity, affinities, rebuilds, erasures (keyed by the user); deliveries (batched,
-//	        any users of the partition)
-//	rows    candidates by source and score; live, former and refused follows and blocks; seen pins; the newest
-//	        materialized entries; pins deferred for too long; affinities; activity; state
+//	in      edges, candidates, served, impression-reports, user-activity, affinities, rebuilds, erasures (keyed by the user);
+//	        deliveries (batched, any users of the partition)
+//	rows    candidates by source and score; live, former and refused follows and blocks; seen pins and their
+//	        reports; the newest materialized entries; pins deferred for too long; affinities; activity; state
 //	out     feed-entries and visit-log (key user), impressions (to the partitions of pins), edge-modes (key followee), erasures (key
 //	        followee, or user), rebuilds (key user), fanout-loop (see schemas.Delivery)
 //
@@ -33,6 +33,9 @@
 // A Served record marks its new items as seen and gives them the next dense positions of the user's materialized feed. A
 // repeated Served and an item that was seen before change nothing. Seen pins are exact up to MaxSeenPins per user.
 // Beyond that, the oldest are removed, and candidates created before the oldest remaining one was shown are refused.
+//
+// If the feed has seen: reported, an unreported item of a Served is no longer seen after the time in the Served. It returns as
+// the candidate that it was, and also keeps its place in the materialized feed.
 //
 // A Served also contains the candidates that the rules of the feed defer to a later session; see package rules. A candidate
 // that was deferred for too long loses its rows. A pulled candidate has no rows. Therefore the newest pins that were
@@ -98,6 +101,8 @@
 //	'o'  names of former followees    erasure of either side: each of these followees must receive the erasure
 //	's'  seen pins                    cap: MaxSeenPins
 //	'i'  seen pins by position        cap: MaxSeenPins
+//	'p'  early reports                cap: 1000, in one row
+//	'q'  unreported pins by position  event: reports; timer, at the time in the Served
 //	'u'  pins deferred for too long   cap: 1000, in one row
 //	'a'  affinities                   erasure; one row
 //	'v'  activity                     erasure; one row
@@ -159,6 +164,7 @@ func Group(cfg Config, s *topics.Streams, deleted ErasedUsers) rows.Group {
 			rows.Batched(s.Deliveries, g.deliver),
 			rows.Keyed(s.Candidates, invalidating(g.offer)),
 			rows.Keyed(s.Served, invalidating(g.serve)),
+			rows.Keyed(s.ImpressionReports, g.reported),
 			rows.Keyed(s.UserActivity, g.userActive),
 			rows.Keyed(s.Affinities, g.affinities).Deferred(),
 			rows.Keyed(s.Rebuilds, invalidating(g.rebuild)),

@@ -97,6 +97,7 @@ func (g *group) show(tx *rows.Tx, own rows.Owner, st *layout.State, s *schemas.S
 		return
 	}
 	markSeen(own, added)
+	awaitReports(own, s, added)
 	g.materialize(tx, own, st, added)
 	g.sendImpressions(tx, added)
 	g.sendLogged(tx, s)
@@ -171,6 +172,10 @@ func trimSeen(tx *rows.Tx, own rows.Owner, st *layout.State, limit int64) {
 	oldest, bad := layout.IndexedBetween(own, st.SeenTrimmed+1, to+1)
 	own.Fail(bad)
 	for _, p := range oldest {
+		if p.Pin == "" {
+			removeSeen(own, p)
+			continue
+		}
 		was, bad := readSeen(own, p.Pin)
 		own.Fail(bad)
 		if p.Position > to { // it is kept
@@ -185,7 +190,9 @@ func trimSeen(tx *rows.Tx, own rows.Owner, st *layout.State, limit int64) {
 
 // removeSeen removes a pin, and its index row if it is the last pin of the visit.
 func removeSeen(own rows.Owner, p layout.IndexedPin) {
-	own.Delete(layout.RowName(layout.KindSeen, p.Pin))
+	if p.Pin != "" {
+		own.Delete(layout.RowName(layout.KindSeen, p.Pin))
+	}
 	if p.Last {
 		own.Delete(layout.PositionRow(layout.KindSeenIndex, p.Position))
 	}

@@ -2,6 +2,7 @@ package pools
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -114,7 +115,7 @@ func (t *trimmed) dropped() (list []int) {
 func trimRows(v *layout.View, source schemas.Source, limit int, below schemas.Version) ([]layout.CandidateRow, *trimmed, error) {
 	list, all, err := v.Buffers.Candidates(v, source)
 	if err == nil {
-		err = v.LoadAllSeen(len(all))
+		err = errors.Join(v.LoadAllSeen(len(all)), v.LoadUnreported())
 	}
 	if err != nil {
 		return nil, nil, err
@@ -157,6 +158,9 @@ func (t *trimmed) reason(c *layout.Candidate, version schemas.Version) (string, 
 	seen, err := t.view.HasSeen(c)
 	if err != nil {
 		return "", err
+	}
+	if seen && t.view.AwaitsReport(c.Pin) {
+		return "", nil // beyond the cap, because it is temporarily not a candidate
 	}
 	if seen {
 		return dropSeen, nil

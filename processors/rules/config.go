@@ -29,6 +29,9 @@ type Feed struct {
 	// Utility combines the outputs of a model with several. "proba[1]" is column 1 of the output proba.
 	Utility map[string]float64 `yaml:"utility" help:"weights of the outputs of the external model, by name; empty: its first output"`
 
+	Seen          Seen          `yaml:"seen" help:"pins that count as seen: delivered, the default; or reported: those that the client reports with client-impressions, and others only until report_timeout"`
+	ReportTimeout time.Duration `yaml:"report_timeout" help:"time after a visit when a pin that the client did not report can be shown again, 1m to 720h; only for seen: reported"`
+
 	Caps           Caps      `yaml:"caps"`
 	Spacing        Spacing   `yaml:"spacing"`
 	Defer          Defer     `yaml:"defer"`
@@ -36,6 +39,15 @@ type Feed struct {
 	Randomize      Randomize `yaml:"randomize"`
 	ExperimentArms []Arm     `yaml:"experiment_arms" help:"experiment arms, at most 20"`
 }
+
+// Seen says which pins count as seen.
+type Seen string
+
+// The values of Seen. With Reported, a delivered pin counts as seen until the report timeout.
+const (
+	Delivered Seen = "delivered" // also ""
+	Reported  Seen = "reported"
+)
 
 // Caps limit how often a facet occurs among consecutive items of a chunk. If they would leave the chunk short, they are
 // relaxed: first the interest cap is dropped, then the board cap. Then the author cap is doubled, and then all caps are
@@ -126,6 +138,7 @@ func (f Feed) problems() []error {
 		}
 	}
 	errs = append(errs, f.Defer.problems()...)
+	errs = append(errs, f.seenProblems()...)
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
@@ -149,6 +162,17 @@ func (r Randomize) validate() error {
 		return fmt.Errorf("temperature: %v: want above 0", r.Temperature)
 	}
 	return settings.Validate(r)
+}
+
+func (f Feed) seenProblems() (errs []error) {
+	const least, most = time.Minute, 30 * 24 * time.Hour
+	switch {
+	case f.Seen != "" && f.Seen != Delivered && f.Seen != Reported:
+		errs = append(errs, fmt.Errorf("seen: %q: want delivered or reported", f.Seen))
+	case f.Seen == Reported && (f.ReportTimeout < least || f.ReportTimeout > most):
+		errs = append(errs, fmt.Errorf("report_timeout: %s: want %s to %s", settings.Short(f.ReportTimeout), settings.Short(least), settings.Short(most)))
+	}
+	return errs
 }
 
 func (d Defer) problems() []error {

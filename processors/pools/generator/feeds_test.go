@@ -2,6 +2,7 @@ package generator
 
 import (
 	"testing"
+	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/rules"
@@ -39,5 +40,21 @@ func TestSetFeeds_KeepsRulesOfChunkInProgress(t *testing.T) {
 	expectPins(t, after.Items, "pin:5", "pin:6")
 	if shares := g.FeedShares(); len(shares) != 2 || shares[0].Source != "friends" {
 		t.Errorf("shares %+v, want those of the new rules", shares)
+	}
+}
+
+// The Served of a visit has the report timeout of the rules that the user follows.
+func TestChunk_ReportTimeout(t *testing.T) {
+	feed := rules.Feed{Shares: map[schemas.Source]float64{"editors": 1}, ShareWindow: 10, ReportTimeout: time.Hour}
+	for seen, want := range map[rules.Seen]int64{"": 0, rules.Delivered: 0, rules.Reported: 3600e6} {
+		cfg := DefaultConfig()
+		arm := feed
+		arm.Seen, arm.ExperimentArms = seen, nil
+		feed.ExperimentArms = []rules.Arm{{Feed: "arm", Share: 1}}
+		cfg.Feeds = rules.Feeds{"plain": feed, "arm": arm}
+		g := generatorWith(t, cfg, Deps{Rows: newFakePools(5)})
+		if got := visit(t, g, "v").Served.ReportWithin; got != want {
+			t.Errorf("%q: got %d, want %d", seen, got, want)
+		}
 	}
 }

@@ -252,6 +252,9 @@ func (g *Generator) chunk(c *composition) *schemas.Chunk {
 		Head:     c.head,
 		Degraded: c.degraded, Inactive: c.inactive, Announce: c.announce,
 	}
+	if c.rules.Seen == rules.Reported {
+		chunk.Served.ReportWithin = c.rules.ReportTimeout.Microseconds()
+	}
 	if c.result == nil && !c.repeated {
 		chunk.Recent = []schemas.FeedEntry{}
 		return chunk

@@ -25,6 +25,8 @@ const (
 	KindSeenIndex     = 'i' // last position → pins that a visit showed; see seen.go
 	KindState         = 'm' // State
 	KindFormer        = 'o' // other → empty, or 1 if the follow was refused when it ended; a follow or block that has ended at least once
+	KindReported      = 'p' // reported pins that were not seen; exists if a feed of the user waits for reports
+	KindUnreported    = 'q' // last position → pins of a visit that the client has not reported; may have a timer
 	KindRefused       = 'r' // other → live follow over the cap
 	KindSeen          = 's' // pin → Seen
 	KindExpired       = 'u' // pins that were deferred for too long, oldest first; see expired.go

@@ -42,9 +42,20 @@ func AppendIndexed(visit []byte, pin schemas.PinID) []byte {
 	return append(visit, pin...)
 }
 
+// WithoutIndexed returns the pins of a visit with an empty id in place of a pin. The others keep their positions.
+func WithoutIndexed(visit []byte, pin schemas.PinID) []byte {
+	pins := bytes.Split(visit, []byte{0})
+	for i := range pins {
+		if string(pins[i]) == string(pin) {
+			pins[i] = nil
+		}
+	}
+	return bytes.Join(pins, []byte{0})
+}
+
 // IndexedPin is a pin in the index.
 type IndexedPin struct {
-	Pin      schemas.PinID
+	Pin      schemas.PinID // "": it is no longer seen
 	Position int64
 	Last     bool // the last pin of its visit
 }

@@ -3,6 +3,7 @@ package layout
 import (
 	"time"
 
+	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/schemas/visibility"
 )
@@ -23,6 +24,9 @@ type View struct {
 
 	// expired holds the pulled pins that were deferred for too long; nil: not read yet.
 	expired map[schemas.PinID]struct{}
+
+	// unreported holds the seen pins whose report is awaited; nil: not read.
+	unreported map[schemas.PinID]struct{}
 
 	// RecentlySeen holds the pins that count as seen; nil: the rows are read instead.
 	RecentlySeen map[schemas.PinID]struct{}
@@ -73,6 +77,23 @@ func (v *View) HasSeen(c *Candidate) (bool, error) {
 	}
 	value, err := v.Get(RowName(KindSeen, c.Pin))
 	return value != nil, err
+}
+
+// LoadUnreported loads the seen pins that can become candidates again, because their report is awaited.
+func (v *View) LoadUnreported() error {
+	v.unreported = map[schemas.PinID]struct{}{}
+	return v.Scan(rows.Scan{Prefix: []byte{KindUnreported}}, func(_, pins []byte) bool {
+		for _, pin := range ParseExpired(pins) {
+			v.unreported[pin] = struct{}{}
+		}
+		return true
+	})
+}
+
+// AwaitsReport reports whether LoadUnreported has loaded the pin.
+func (v *View) AwaitsReport(pin schemas.PinID) bool {
+	_, ok := v.unreported[pin]
+	return ok
 }
 
 // LoadAllSeen loads all seen pins if that costs less than a lookup for each of n candidates.
