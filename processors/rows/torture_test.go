@@ -91,7 +91,8 @@ func playMember(ctx context.Context) error {
 }
 
 func crashOnSignal() func(point) {
-	ordered := make(chan os.Signal, 1)
+	ordered, continued := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT)
 	signal.Notify(ordered, signalStop, signalEarly, signalLate)
 	var next atomic.Value // os.Signal
 	go func() {
@@ -106,8 +107,9 @@ func crashOnSignal() func(point) {
 			return
 		}
 		if s == signalStop {
+			// On a busy machine, the signal stops this thread late. The transaction must not end before that.
 			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-			time.Sleep(20 * time.Millisecond) // a signal takes a moment to stop all threads
+			<-continued
 			return
 		}
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
