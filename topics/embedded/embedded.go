@@ -247,7 +247,8 @@ func (s *Server) openDir() error {
 	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
 		return err
 	}
-	return s.checkSize()
+	_, err = s.checkSize()
+	return err
 }
 
 func (s *Server) brokerDir() string { return filepath.Join(s.cfg.Dir, "broker") }
