@@ -1,6 +1,7 @@
 package topics
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -145,6 +146,9 @@ func (r row) complete() Topic {
 	}
 	if t.Input = schemas.NewInput(t.Name) != nil; t.Input {
 		t.Writers = append([]string{Producers}, t.Writers...)
+	}
+	if t.Personal = cmp.Or(t.Personal, derivedData); t.Personal == noData {
+		t.Personal = ""
 	}
 	switch {
 	case t.Compact || t.Retention == unlimited:

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/periodic"
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
@@ -89,18 +90,12 @@ const WatchInterval = 250 * time.Millisecond
 
 // Run refreshes every WatchInterval until ctx is canceled. It calls refreshed after each refresh with its error, or nil.
 func (w *GenerationWatch) Run(ctx context.Context, refreshed func(error)) error {
-	for {
-		err := w.Refresh(ctx)
-		if ctx.Err() != nil {
-			return nil
+	return periodic.Run(ctx, WatchInterval, func() error {
+		if err := w.Refresh(ctx); ctx.Err() == nil {
+			refreshed(err)
 		}
-		refreshed(err)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(WatchInterval):
-		}
-	}
+		return nil
+	})
 }
 
 // Readers replaces each group by its current generations.

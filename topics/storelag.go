@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/periodic"
 )
 
 // StoreLag detects feed stores that lag behind another feed store. It compares the committed offsets of the stores' consumer
@@ -53,19 +55,12 @@ func (l *StoreLag) Lags(store, topic string, keys ...string) bool {
 
 // Run checks until ctx is canceled (nil) or the brokers do not answer (the error). It may be called again.
 func (l *StoreLag) Run(ctx context.Context) error {
-	for {
-		if err := l.check(ctx); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
+	return periodic.Run(ctx, l.every, func() error {
+		if err := l.check(ctx); ctx.Err() == nil {
 			return err
 		}
-		select {
-		case <-time.After(l.every):
-		case <-ctx.Done():
-			return nil
-		}
-	}
+		return nil
+	})
 }
 
 func (l *StoreLag) check(ctx context.Context) error {

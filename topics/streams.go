@@ -117,8 +117,9 @@ type row struct {
 // list keeps the rows short.
 type list = []string
 
-// Personal data that several topics hold, see Topic.Personal.
+// Personal data that several topics hold, see Topic.Personal. A row without it has derivedData.
 const (
+	noData      = "none"
 	userEvents  = "the user's events"
 	derivedData = "records made of them"
 	shownData   = "shown pins"
@@ -135,49 +136,25 @@ func (s *Streams) rows(p Profile) []row {
 // inputs returns the topics that clients write.
 func (s *Streams) inputs(p Profile) []row {
 	return []row{
-		{&s.Users, Topic{
-			Name: Users, Key: "user", Retention: unlimited,
-			Readers: list{Actors}, Personal: "profile and delete",
-		}},
-		{&s.Follows, Topic{
-			Name: Follows, Key: "followee", Retention: unlimited,
-			Readers: list{Fanout}, Personal: "follows and blocks",
-		}},
+		{&s.Users, Topic{Name: Users, Key: "user", Retention: unlimited, Readers: list{Actors}, Personal: "profile and delete"}},
+		{&s.Follows, Topic{Name: Follows, Key: "followee", Retention: unlimited, Readers: list{Fanout}, Personal: "follows and blocks"}},
 		{&s.Pins, Topic{
 			Name: Pins, Key: "pin", Retention: unlimited,
 			Writers: list{Fanout}, Readers: list{Objects}, Personal: "the pins' events, deletes included",
 		}},
 		{&s.ClientImpressions, Topic{Name: ClientImpressions, Key: "user", Readers: list{Actors}, Personal: userEvents}},
-		{&s.Actions, Topic{
-			Name: Actions, Key: "pin", Retention: p.Actions,
-			Writers: list{Actors}, Readers: list{Objects}, Personal: userEvents,
-		}},
-		{&s.Candidates, Topic{
-			Name: Candidates, Key: "user",
-			Readers: list{Pools}, Personal: "pins offered to the user",
-		}},
+		{&s.Actions, Topic{Name: Actions, Key: "pin", Retention: p.Actions, Writers: list{Actors}, Readers: list{Objects}, Personal: userEvents}},
+		{&s.Candidates, Topic{Name: Candidates, Key: "user", Readers: list{Pools}, Personal: "pins offered to the user"}},
 	}
 }
 
 // ofPins returns the topics about pins and the actions on them.
 func (s *Streams) ofPins() []row {
 	return []row{
-		{&s.Publications, Topic{
-			Name: Publications, Key: "followee",
-			Writers: list{Objects}, Readers: list{Fanout, Materialize}, Personal: derivedData,
-		}},
-		{&s.PinCards, Topic{
-			Name: PinCards, Key: "pin",
-			Writers: list{Objects}, Readers: list{Materialize, Related, Interests}, Personal: derivedData,
-		}},
-		{&s.PinAttributes, Topic{
-			Name: PinAttributes, Key: "pin",
-			Writers: list{Objects}, Readers: list{Features}, Personal: derivedData,
-		}},
-		{&s.ActionsJoined, Topic{
-			Name: ActionsJoined, Key: "actor",
-			Writers: list{Objects}, Readers: list{Actors}, Personal: derivedData,
-		}},
+		{&s.Publications, Topic{Name: Publications, Key: "followee", Writers: list{Objects}, Readers: list{Fanout, Materialize}}},
+		{&s.PinCards, Topic{Name: PinCards, Key: "pin", Writers: list{Objects}, Readers: list{Materialize, Related, Interests}}},
+		{&s.PinAttributes, Topic{Name: PinAttributes, Key: "pin", Writers: list{Objects}, Readers: list{Features}}},
+		{&s.ActionsJoined, Topic{Name: ActionsJoined, Key: "actor", Writers: list{Objects}, Readers: list{Actors}}},
 		{&s.ItemFeatures, Topic{
 			Name: ItemFeatures, Key: "pin",
 			Writers: list{Objects}, Readers: list{Features}, Personal: "anonymous shares in counts, sketches and means",
@@ -196,10 +173,7 @@ func (s *Streams) ofPins() []row {
 // ofUsers returns the topics about users and their actions.
 func (s *Streams) ofUsers() []row {
 	return []row{
-		{&s.ActionsEnriched, Topic{
-			Name: ActionsEnriched, Key: "actor",
-			Writers: list{Actors}, Readers: list{Features, Insights}, Personal: derivedData,
-		}},
+		{&s.ActionsEnriched, Topic{Name: ActionsEnriched, Key: "actor", Writers: list{Actors}, Readers: list{Features, Insights}}},
 		{&s.ImpressionReports, Topic{
 			Name: ImpressionReports, Key: "user",
 			Writers: list{Actors}, Readers: list{Pools}, Personal: "pins on the user's screen",
@@ -208,14 +182,8 @@ func (s *Streams) ofUsers() []row {
 			Name: PinActors, Key: "pin",
 			Writers: list{Actors}, Readers: list{Objects}, Personal: "the user's embedding, without a name",
 		}},
-		{&s.EdgeWeights, Topic{
-			Name: EdgeWeights, Key: "followee",
-			Writers: list{Actors}, Readers: list{Fanout}, Personal: derivedData,
-		}},
-		{&s.Affinities, Topic{
-			Name: Affinities, Key: "user",
-			Writers: list{Actors}, Readers: list{Pools}, Personal: derivedData,
-		}},
+		{&s.EdgeWeights, Topic{Name: EdgeWeights, Key: "followee", Writers: list{Actors}, Readers: list{Fanout}}},
+		{&s.Affinities, Topic{Name: Affinities, Key: "user", Writers: list{Actors}, Readers: list{Pools}}},
 		{&s.UsersDeleted, Topic{
 			Name: UsersDeleted, Key: "user", Compact: true, GlobalTable: true,
 			Writers: list{Actors}, Readers: list{Materialize, Interests, Insights}, Personal: "deletion of the user",
@@ -230,37 +198,16 @@ func (s *Streams) ofUsers() []row {
 // ofEdges returns the topics that connect users, followees and related pins.
 func (s *Streams) ofEdges() []row {
 	return []row{
-		{&s.Edges, Topic{
-			Name: Edges, Key: "user",
-			Writers: list{Fanout}, Readers: list{Pools, Materialize}, Personal: derivedData,
-		}},
-		{&s.FanoutLoop, Topic{
-			Name: FanoutLoop, Key: "followee",
-			Writers: list{Fanout, Pools}, Readers: list{Fanout}, Personal: derivedData,
-		}},
-		{&s.BoardSaves, Topic{
-			Name: BoardSaves, Key: "board",
-			Writers: list{Actors}, Readers: list{Related}, Personal: derivedData,
-		}},
-		{&s.RelatedRequests, Topic{
-			Name: RelatedRequests, Key: "pin",
-			Writers: list{Actors}, Readers: list{Related, Interests}, Personal: derivedData,
-		}},
-		{&s.RelatedPairs, Topic{
-			Name: RelatedPairs, Key: "none", Explicit: true,
-			Writers: list{Related}, Readers: list{Related}, Personal: derivedData,
-		}},
-		{&s.Deliveries, Topic{
-			Name: Deliveries, Key: "followee", Explicit: true,
-			Writers: list{Fanout, Related}, Readers: list{Pools}, Personal: derivedData,
-		}},
-		{&s.EdgeModes, Topic{
-			Name: EdgeModes, Key: "followee",
-			Writers: list{Pools}, Readers: list{Fanout}, Personal: derivedData,
-		}},
+		{&s.Edges, Topic{Name: Edges, Key: "user", Writers: list{Fanout}, Readers: list{Pools, Materialize}}},
+		{&s.FanoutLoop, Topic{Name: FanoutLoop, Key: "followee", Writers: list{Fanout, Pools}, Readers: list{Fanout}}},
+		{&s.BoardSaves, Topic{Name: BoardSaves, Key: "board", Writers: list{Actors}, Readers: list{Related}}},
+		{&s.RelatedRequests, Topic{Name: RelatedRequests, Key: "pin", Writers: list{Actors}, Readers: list{Related, Interests}}},
+		{&s.RelatedPairs, Topic{Name: RelatedPairs, Key: "none", Explicit: true, Writers: list{Related}, Readers: list{Related}}},
+		{&s.Deliveries, Topic{Name: Deliveries, Key: "followee", Explicit: true, Writers: list{Fanout, Related}, Readers: list{Pools}}},
+		{&s.EdgeModes, Topic{Name: EdgeModes, Key: "followee", Writers: list{Pools}, Readers: list{Fanout}}},
 		{&s.RecentsPulled, Topic{
 			Name: RecentsPulled, Key: "followee and slot", Compact: true, GlobalTable: true, Explicit: true,
-			Writers: list{Fanout}, Personal: derivedData,
+			Writers: list{Fanout},
 		}},
 	}
 }
@@ -273,15 +220,9 @@ func (s *Streams) ofVisits(p Profile) []row {
 			Name: Rebuilds, Key: "user",
 			Writers: list{Operators, Pools}, Readers: list{Pools}, Personal: "requests to rebuild pools of the user",
 		}},
-		{&s.Replays, Topic{
-			Name: Replays, Key: "pin",
-			Writers: list{Operators}, Readers: list{Objects}, Personal: "the pins' events, again",
-		}},
+		{&s.Replays, Topic{Name: Replays, Key: "pin", Writers: list{Operators}, Readers: list{Objects}, Personal: "the pins' events, again"}},
 		{&s.Served, Topic{Name: Served, Key: "user", Writers: list{Serving}, Readers: list{Pools, Insights}, Personal: shownData}},
-		{&s.FeedEntries, Topic{
-			Name: FeedEntries, Key: "user",
-			Writers: list{Pools}, Readers: list{Materialize}, Personal: shownData,
-		}},
+		{&s.FeedEntries, Topic{Name: FeedEntries, Key: "user", Writers: list{Pools}, Readers: list{Materialize}, Personal: shownData}},
 		{&s.Impressions, Topic{
 			Name: Impressions, Key: "none", Explicit: true,
 			Writers: list{Pools}, Readers: list{Objects, Interests}, Personal: shownData,
@@ -300,22 +241,16 @@ func (s *Streams) ofVisits(p Profile) []row {
 // ofOperations returns the topics of generations, dead letters, interests and retries.
 func (s *Streams) ofOperations() []row {
 	return []row{
-		{nil, Topic{Name: Generations, Key: "group", Compact: true, Writers: list{Operators}}},
+		{nil, Topic{Name: Generations, Key: "group", Compact: true, Writers: list{Operators}, Personal: noData}},
 		{&s.DeadLetters, Topic{
 			Name: DeadLetters, Key: "topic",
 			Writers: append(RowGroups(), Materialize, Features, FeatureFiles), Readers: list{Retries}, Personal: unreadData,
 		}},
-		{&s.InterestMarks, Topic{
-			Name: InterestMarks, Key: "none", Explicit: true,
-			Writers: list{Interests}, Readers: list{Interests}, Personal: derivedData,
-		}},
+		{&s.InterestMarks, Topic{Name: InterestMarks, Key: "none", Explicit: true, Writers: list{Interests}, Readers: list{Interests}}},
 		{&s.InterestDecisions, Topic{
 			Name: InterestDecisions, Key: "term", Compact: true, GlobalTable: true,
-			Writers: list{Serving},
+			Writers: list{Serving}, Personal: noData,
 		}},
-		{&s.RetryOrders, Topic{
-			Name: RetryOrders, Key: "topic",
-			Writers: list{Serving}, Readers: list{Retries}, Personal: unreadData,
-		}},
+		{&s.RetryOrders, Topic{Name: RetryOrders, Key: "topic", Writers: list{Serving}, Readers: list{Retries}, Personal: unreadData}},
 	}
 }
