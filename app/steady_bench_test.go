@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/measure"
+	"github.com/smartfeed/smartfeed/internal/testkit/memory"
 )
 
 // The process serves for six minutes, which fill its caches and memtables, and then for five minutes, during which its memory
@@ -38,7 +38,7 @@ func BenchmarkSteady(b *testing.B) {
 			if n := asked.Codes[http.StatusOK]; n < asked.Sent*95/100 || n < steadyRate*int(steadyPart.Seconds())/2 {
 				b.Errorf("responses %v of %d requests, %d late: want almost all", asked.Codes, asked.Sent, asked.Late)
 			}
-			now, err := measure.Held()
+			now, err := memory.Held()
 			if err != nil {
 				b.Skip(err)
 			}

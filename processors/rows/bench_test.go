@@ -15,8 +15,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/smartfeed/smartfeed/internal/measure"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/memory"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -236,7 +236,7 @@ func (m *steady) report() {
 	m.ReportMetric(m.used.Seconds()*1e6/float64(m.rows), "cpu-µs/row")
 	m.ReportMetric(float64(m.rows)/m.took.Seconds(), "rows/s")
 	m.ReportMetric(float64(m.allocs)/float64(m.rows), "allocs/row")
-	held, err := measure.Held()
+	held, err := memory.Held()
 	must.OK(m.B, err)
 	m.ReportMetric(held.Peak, "peak-MB")
 	m.ReportMetric(0, "ns/op")

@@ -18,13 +18,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -100,7 +100,7 @@ func (c Config) source() (file string, at *url.URL, err error) {
 	switch {
 	case err != nil:
 		return "", nil, errors.New("is not a URL") // the text of the error contains the URL, which may contain a password
-	case at.Scheme == "https" && at.Host != "", at.Scheme == "http" && onLoopback(at.Hostname()):
+	case at.Scheme == "https" && at.Host != "", at.Scheme == "http" && outgoing.OnLoopback(at.Hostname()):
 		return "", at, nil
 	}
 	return "", nil, fmt.Errorf("%s: want a file or an https URL, because anyone who can change the key set in transit can create tokens", shown(at))
@@ -230,9 +230,3 @@ func (v *Verifier) Run(ctx context.Context) error {
 
 // Ready reports whether tokens can be verified.
 func (v *Verifier) Ready() bool { return v.keys == nil || v.keys.known() != nil }
-
-// onLoopback reports whether a host name is a loopback address or localhost.
-func onLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
-}

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+
+	"github.com/smartfeed/smartfeed/internal/outgoing"
 )
 
 // CheckAddress returns an error for an address, host:port, that this process must not call. Addresses come from the client
@@ -16,18 +18,13 @@ func (c Config) CheckAddress(address string) error {
 	if err != nil {
 		return fmt.Errorf("peer address %q is not host:port", address)
 	}
-	if !c.HTTPS && !c.Insecure && !onLoopback(host) {
+	if !c.HTTPS && !c.Insecure && !outgoing.OnLoopback(host) {
 		return fmt.Errorf("peer address %s: calls beyond loopback need TLS: set peers.https, or peers.insecure", address)
 	}
 	if len(c.AllowedAddresses) > 0 && !c.allows(host) {
 		return fmt.Errorf("peer address %s is not in peers.allowed_addresses", address)
 	}
 	return nil
-}
-
-func onLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // allows reports whether a host matches an entry. An IP address matches networks and equal entries; a name matches suffixes

@@ -23,7 +23,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -35,6 +34,7 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/twmb/franz-go/pkg/kfake"
 
+	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -74,8 +74,7 @@ func checkLoopback(addr string) error {
 	if err != nil {
 		return errors.New("not host:port")
 	}
-	ip, err := netip.ParseAddr(host)
-	if host != "localhost" && (err != nil || !ip.IsLoopback()) {
+	if !outgoing.OnLoopback(host) {
 		return errors.New("not a loopback address: the embedded broker has no authentication")
 	}
 	return nil

@@ -4,8 +4,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/smartfeed/smartfeed/internal/measure"
 	"github.com/smartfeed/smartfeed/internal/testkit/child"
+	"github.com/smartfeed/smartfeed/internal/testkit/memory"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
@@ -33,9 +33,9 @@ func newWire(b *testing.B) *wire {
 }
 
 // held returns the memory of this process.
-func held(b *testing.B) measure.Memory {
+func held(b *testing.B) memory.Memory {
 	b.Helper()
-	m, err := measure.Held()
+	m, err := memory.Held()
 	must.OK(b, err)
 	return m
 }

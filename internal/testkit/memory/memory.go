@@ -1,4 +1,5 @@
-package measure
+// Package memory measures the memory of the process, for benchmarks.
+package memory
 
 import (
 	"fmt"
