@@ -3,8 +3,11 @@ package schemas
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 const (
@@ -25,57 +28,43 @@ var errBudget = errors.New("schema not requested: the registry did not have too 
 // writers caches the schemas of a serde's records other than its own, by id. Ids that the registry does not have are cached
 // separately: they must not evict existing schemas. It is safe for concurrent use.
 type writers struct {
+	requests singleflight.Group
+
 	mu         sync.Mutex
 	found      idCache
 	missing    idCache
-	inFlight   map[uint32]*lookup
 	budget     int       // rest of the budget
-	refilledAt time.Time // when misses was last refilled
-}
-
-// lookup is a request in flight.
-type lookup struct {
-	done   chan struct{} // closed when the other fields are set
-	writer writer
-	err    error
+	refilledAt time.Time // when the budget was last refilled
 }
 
 func newWriters() *writers {
-	return &writers{found: newIDCache(maxWriters), missing: newIDCache(maxMissing), inFlight: map[uint32]*lookup{}, budget: missBurst}
+	return &writers{found: newIDCache(maxWriters), missing: newIDCache(maxMissing), budget: missBurst}
 }
 
 // get returns the schema of an id. It calls request if the id is not cached, once for all concurrent callers. It returns the
 // error of request, or errBudget.
 func (s *writers) get(id uint32, now func() time.Time, request func(id uint32) (writer, error)) (writer, error) {
-	s.mu.Lock()
 	if w, ok := s.cached(id, now); ok {
-		s.mu.Unlock()
 		return w, nil
 	}
-	l := s.inFlight[id]
-	if l != nil {
-		s.mu.Unlock()
-		<-l.done
-		return l.writer, l.err
-	}
-	if !s.takeRequest(now()) {
-		s.mu.Unlock()
-		return writer{}, errBudget
-	}
-	l = &lookup{done: make(chan struct{})}
-	s.inFlight[id] = l
-	s.mu.Unlock()
-	defer close(l.done)
-	l.writer, l.err = request(id)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.inFlight, id)
-	s.store(id, l)
-	return l.writer, l.err
+	got, err, _ := s.requests.Do(strconv.FormatUint(uint64(id), 10), func() (any, error) {
+		if w, ok := s.cached(id, now); ok { // another request has just ended
+			return w, nil
+		}
+		if !s.takeRequest(now()) {
+			return writer{}, errBudget
+		}
+		w, err := request(id)
+		s.store(id, w, err)
+		return w, err
+	})
+	return got.(writer), err
 }
 
 // cached returns the cached result of an id.
 func (s *writers) cached(id uint32, now func() time.Time) (writer, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if w, ok := s.found.all[id]; ok {
 		return w, true
 	}
@@ -85,6 +74,8 @@ func (s *writers) cached(id uint32, now func() time.Time) (writer, bool) {
 
 // takeRequest takes one request from the budget. It returns false if the budget is spent.
 func (s *writers) takeRequest(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if n := int(now.Sub(s.refilledAt) / missInterval); n > 0 {
 		s.budget, s.refilledAt = min(s.budget+n, missBurst), now
 	}
@@ -98,17 +89,19 @@ func (s *writers) takeRequest(now time.Time) bool {
 // store caches a result. It returns the request to the budget if the schema exists and the cache is not full, because a
 // topic may have records of many versions. It also does so if the registry was unavailable: valid records must not become
 // bad records.
-func (s *writers) store(id uint32, l *lookup) {
+func (s *writers) store(id uint32, w writer, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
-	case l.err != nil:
+	case err != nil:
 		s.budget++
-	case !l.writer.until.IsZero():
-		s.missing.put(id, l.writer)
+	case !w.until.IsZero():
+		s.missing.put(id, w)
 	default:
 		if len(s.found.all) < maxWriters {
 			s.budget++
 		}
-		s.found.put(id, l.writer)
+		s.found.put(id, w)
 	}
 }
 
