@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rsa"
@@ -72,6 +71,15 @@ func onKeyServer(t *testing.T, test func(t *testing.T, p *keyServer, v *Verifier
 	})
 }
 
+// run runs a verifier until the end of a test.
+func run(t *testing.T, v *Verifier) {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() { ended <- v.Run(t.Context()) }()
+	t.Cleanup(func() { must.OK(t, <-ended) })
+	synctest.Wait()
+}
+
 func refused(err error) bool {
 	var token *TokenError
 	return errors.As(err, &token)
@@ -98,10 +106,7 @@ func TestKeys_Rotate(t *testing.T) {
 func TestKeys_ReloadOldSet(t *testing.T) {
 	key := ecSigner(t, "1")
 	onKeyServer(t, func(t *testing.T, p *keyServer, v *Verifier, verify func(signer) error) {
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- v.Run(ctx) }()
-		synctest.Wait()
+		run(t, v)
 		if v.Ready() || p.requests.Load() != 1 {
 			t.Errorf("unavailable: got ready %v after %d requests, want false after one", v.Ready(), p.requests.Load())
 		}
@@ -130,21 +135,14 @@ func TestKeys_ReloadOldSet(t *testing.T) {
 		if err := verify(key); !refused(err) {
 			t.Errorf("removed: got %v, want it rejected", err)
 		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
 	})
 }
 
 func TestKeys_ExpireAfterMaxKeyAge(t *testing.T) {
 	key := ecSigner(t, "1")
 	onKeyServer(t, func(t *testing.T, p *keyServer, v *Verifier, verify func(signer) error) {
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
 		p.put(setOf(t, key))
-		go func() { ended <- v.Run(ctx) }()
-		synctest.Wait()
+		run(t, v)
 		p.put(nil)
 		time.Sleep(v.cfg.MaxKeyAge)
 		if err := verify(key); err != nil || !v.Ready() {
@@ -159,10 +157,6 @@ func TestKeys_ExpireAfterMaxKeyAge(t *testing.T) {
 		synctest.Wait()
 		if err := verify(key); err != nil || !v.Ready() {
 			t.Errorf("after the set was read again: got %v, ready %t, want the key accepted", err, v.Ready())
-		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
 		}
 	})
 }
