@@ -25,10 +25,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/internal/measure"
+	"github.com/smartfeed/smartfeed/internal/testkit/cassandratest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
-	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra/cassandratest"
 )
 
 const (

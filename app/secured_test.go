@@ -18,12 +18,12 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/config"
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/cassandratest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
-	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra/cassandratest"
 	"github.com/smartfeed/smartfeed/topics"
 )
 

@@ -14,9 +14,8 @@ import (
 
 // withoutExample are importable packages that have no example, with the reason.
 var withoutExample = map[string]string{
-	"serving/feedstore/cassandra/cassandratest": "for tests, and needs a server",
-	"processors/pools":                          "the example is in the generator, which programs extend",
-	"processors/pools/layout":                   "internal to the group and the generator",
+	"processors/pools":        "the example is in the generator, which programs extend",
+	"processors/pools/layout": "internal to the group and the generator",
 }
 
 // onlyCompiled are packages whose examples cannot run in `go test`, with the reason.

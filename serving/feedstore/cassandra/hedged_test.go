@@ -15,12 +15,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/cassandratest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
-	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra/cassandratest"
 	"github.com/smartfeed/smartfeed/serving/feedstore/hedged"
 )
 
