@@ -377,8 +377,11 @@ func (f *fakes) Try(_ context.Context, req feature.TryRequest) (feature.TryAnswe
 		return feature.TryAnswer{}, &feature.RequestError{Problems: []string{"definition:1: no features: want a list under the key features"}}
 	}
 	return feature.TryAnswer{
-		Definitions: defined, Values: map[string]map[string]feature.Value{"user:a": {"interests": feature.Groups{"interest:tea": 2}}},
-		Missing: []feature.Missing{}, Degraded: []string{}, AsOf: now,
+		Definitions: defined,
+		Answer: feature.Answer{
+			Values:  map[string]map[string]feature.Value{"user:a": {"interests": feature.Groups{"interest:tea": 2}}},
+			Missing: []feature.Missing{}, Degraded: []string{}, AsOf: now,
+		},
 	}, f.fail
 }
 

@@ -3,11 +3,8 @@ package feature
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
-	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -56,40 +53,6 @@ func (s Sequence) MarshalJSON() ([]byte, error) {
 		}
 	}
 	return json.Marshal(all)
-}
-
-// UnmarshalJSON reads the output of MarshalJSON. An empty column becomes one of texts.
-func (s *Sequence) UnmarshalJSON(text []byte) error {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(text, &all); err != nil {
-		return err
-	}
-	if err := json.Unmarshal(all[timeColumn], &s.Times); err != nil {
-		return fmt.Errorf("%s: %w", timeColumn, err)
-	}
-	delete(all, timeColumn)
-	s.Columns = map[string]Column{}
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if err := s.unmarshalColumn(name, all[name]); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-func (s *Sequence) unmarshalColumn(name string, text []byte) error {
-	of, isScale := strings.CutPrefix(name, scalePrefix)
-	c := s.Columns[of]
-	var err error
-	switch {
-	case isScale:
-		err = json.Unmarshal(text, &c.Scales)
-	case len(s.Times) == 0 || json.Unmarshal(text, &c.Vectors) != nil:
-		c.Vectors = nil
-		err = json.Unmarshal(text, &c.Texts)
-	}
-	s.Columns[of] = c
-	return err
 }
 
 // size returns the approximate length in JSON.

@@ -33,12 +33,8 @@ type TryRequest struct {
 
 // TryAnswer is an Answer with the parsed definitions, defaults included.
 type TryAnswer struct {
-	Definitions []Definition                `json:"definitions"`
-	Values      map[string]map[string]Value `json:"values"`
-	Missing     []Missing                   `json:"missing"`
-	Degraded    []string                    `json:"degraded"`
-	AsOf        time.Time                   `json:"as_of"`
-	Fresh       *time.Time                  `json:"fresh"`
+	Definitions []Definition `json:"definitions"`
+	Answer
 }
 
 // Try evaluates definitions that are in no file, each for all entities of its kind. It is for interactive use. Its
@@ -56,7 +52,7 @@ func (s *Service) Try(ctx context.Context, req TryRequest) (TryAnswer, error) {
 		return TryAnswer{}, err
 	}
 	s.assemble(&answer, q, found)
-	return TryAnswer{defs, answer.Values, answer.Missing, answer.Degraded, answer.AsOf, answer.Fresh}, nil
+	return TryAnswer{defs, answer}, nil
 }
 
 // tried reads from the store within the deadline, unless the circuit breaker is open. It returns the error of ctx if
