@@ -26,7 +26,7 @@ func TestReference_IsUpToDate(t *testing.T) {
 		{"configuration", "Configuration", "the configuration's structs", configuration},
 		{"cli", "Command line", "the commands", commands},
 		{"events-and-topics", "Events and topics", "`topics/streams.go` and `schemas/avsc`", eventsAndTopics},
-		{"features-yaml", "features.yaml", "`serving/feature/keys.go`", featuresFile},
+		{"features-yaml", "features.yaml", "`internal/reference/features_test.go`", featuresFile},
 		{"http-api", "HTTP API", "`serving/api/openapi.json`", httpAPI},
 		{"metrics-and-alerts", "Metrics and alerts", "`app/testdata/metrics.golden` and `deploy/monitoring/alerts.yml`", metricsAndAlerts},
 	} {

@@ -13,9 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/cli"
 	"github.com/smartfeed/smartfeed/internal/config"
-	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
-	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
 // configuration has a section for each top-level key.
@@ -158,44 +156,4 @@ func flags(set *pflag.FlagSet) (rows [][]string) {
 		rows = append(rows, []string{name, sentence(usage), cmp.Or(kind, "bool"), code(strings.ReplaceAll(f.DefValue, "\n", ", "))})
 	})
 	return rows
-}
-
-// featuresFile describes the keys of a definition.
-func featuresFile(_ *testing.T, p *page) {
-	p.text("A file of definitions has the key `features`, with a list of at most %d definitions, in at most %s. "+
-		"`smartfeed features try FILE` checks and evaluates definitions. [How to define a feature](../how-to/features.md).",
-		feature.MaxDefinitions, settings.Bytes(feature.MaxFileBytes))
-	p.text("The optional key `feature_sets` has at most %d lists, each with the names of at most %d of the features, under the name of the set: "+
-		"[a-z][a-z0-9_]*, at most %d bytes. A request evaluates the features of the sets that it lists in `feature_sets`.",
-		feature.MaxSets, feature.MaxFeatures, feature.MaxNameBytes)
-	p.text("## Keys of a definition")
-	var rows [][]string
-	for _, k := range feature.Keys() {
-		rows = append(rows, []string{code(k.Name), sentence(k.Help), k.Type, plain(k.Default), plain(k.Bounds)})
-	}
-	p.table([]string{"Key", "Description", "Type", "Default", "Bounds"}, rows)
-	p.text("## Aggregates")
-	yes := map[bool]string{true: "yes"}
-	rows = nil
-	for _, a := range feature.Aggregates() {
-		var entities []string
-		for _, e := range a.Entities {
-			entities = append(entities, string(e))
-		}
-		rows = append(rows, []string{code(string(a.Aggregate)), sentence(a.Help), codes(entities), a.Of, yes[a.GroupBy], yes[a.HalfLife], yes[a.N]})
-	}
-	p.table([]string{"Aggregate", "Value", "Entities", "`of`", "`group_by`", "`half_life`", "`n`"}, rows)
-	p.text("For a pin, only `verb` can be in `group_by`, and `where` is not available: a pin has counts by verb, its actors, and the mean of their embeddings.")
-	p.text("## Groups")
-	p.text("With `group_by`, a value is an object of numbers by group. With several paths, an action counts once in each combination of its values: " +
-		"a save of a pin with two interests is in two groups of `[verb, objectAttributes.interests]`. An action without a value at one of the paths is in no group.")
-	p.text("The name of a group is its value, or its values in the order of the paths, joined by `|`, such as `save|interest:tea`. " +
-		"In the name of several values, `\\` precedes each `|` and `\\` of a value. The order of the paths changes only the names.")
-	p.text("`n` keeps the groups with the most actions, ties by name in ascending order of bytes. In any case, at most `feature.max_groups` groups are counted: " +
-		"those with the newest actions. If there are more, `missing` lists the feature with the reason `cap`.")
-	p.text("A pair has the number of the pin's own group. It is an object of numbers if the pin can have several values at one of the paths.")
-	p.text("Without any matching action, sum, count, rate and distinct are 0, groups are `{}`, and lists are `[]`. Every other value is null and listed in `missing`.")
-	p.text("## Paths")
-	p.text("`where`, `group_by` and `of` name a part of an action. `NAME` stands for the name of an attribute.")
-	p.text("%s", codes(feature.PathNames()))
 }

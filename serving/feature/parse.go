@@ -185,17 +185,12 @@ func (p *parser) definition(n *yaml.Node) (Definition, keyLines) {
 	lines := keyLines{start: n.Line, keys: map[string]int{}}
 	d := Definition{Window: Kept}
 	before := len(p.mistakes)
-	keys := definitionKeys()
 	for key, value := range p.entries(n, "a feature") {
 		if key.Value == "name" {
 			p.feature = value.Value
 		}
 		lines.keys[key.Value] = key.Line
-		if i := slices.IndexFunc(keys, func(k definitionKey) bool { return k.Name == key.Value }); i >= 0 {
-			keys[i].read(p, &d, value)
-		} else {
-			p.at(key.Line, "unknown key %q", key.Value)
-		}
+		p.key(&d, key, value)
 	}
 	// Keys are checked together only if each key by itself is valid, so that one error gives one message.
 	if len(p.mistakes) == before {

@@ -3,10 +3,8 @@ package feature
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -326,42 +324,4 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
-}
-
-// TestKeys_DescribeDefinitions compares what Keys and Aggregates say with the parser.
-func TestKeys_DescribeDefinitions(t *testing.T) {
-	for _, k := range Keys() {
-		if k.Name == "" || k.Type == "" || k.Default == "" || k.Help == "" {
-			t.Errorf("%+v is incomplete", k)
-		}
-	}
-	for _, a := range Aggregates() {
-		if _, known := a.Aggregate.rule(); !known || a.Help == "" {
-			t.Errorf("%+v is incomplete", a)
-		}
-		for _, entity := range []Entity{User, Pin, Pair} {
-			if got, want := accepted(a, entity), slices.Contains(a.Entities, entity); got != want {
-				t.Errorf("%s of a %s: accepted: %t, described: %t", a.Aggregate, entity, got, want)
-			}
-		}
-	}
-	for _, name := range PathNames() {
-		if _, err := ParsePath(name); err != nil {
-			t.Errorf("path %s: %v", name, err)
-		}
-	}
-}
-
-// accepted reports whether the parser accepts any definition of an aggregate and an entity.
-func accepted(a AggregateInfo, entity Entity) bool {
-	for _, more := range []string{"", ", of: objectAttributes.price", ", of: objectAttributes.embedding", ", numerator: part, denominator: part"} {
-		for _, group := range []string{"", ", group_by: objectAttributes.author"} {
-			text := fmt.Sprintf("features:\n- {name: part, entity: %[1]s, aggregate: count%[2]s}\n- {name: a, entity: %[1]s, aggregate: %[3]s%[4]s}",
-				entity, map[Entity]string{Pair: ", group_by: object"}[entity], a.Aggregate, more+group)
-			if _, err := Parse("f", []byte(text)); err == nil {
-				return true
-			}
-		}
-	}
-	return false
 }
