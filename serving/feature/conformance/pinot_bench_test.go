@@ -24,7 +24,7 @@ const (
 // 500 pins. It also measures how long after its acknowledgement an action is visible in features.
 func BenchmarkRealPinot(b *testing.B) {
 	c := startCluster(b)
-	must.OK(b, c.admin.Apply(b.Context(), c.stream))
+	must.OK(b, c.setup.Apply(b.Context()))
 	began := time.Now()
 	c.fill(b)
 	b.Run("ingesting", func(b *testing.B) {

@@ -30,7 +30,7 @@ func TestRealPinotRoles_KilledUnderLoad(t *testing.T) {
 		t.Skip(pinotRoles + " is not set")
 	}
 	c := startCluster(t)
-	must.OK(t, c.admin.Apply(t.Context(), c.stream))
+	must.OK(t, c.setup.Apply(t.Context()))
 	k := newKnown(t, c)
 	load := time.NewTicker(10 * time.Millisecond) // a failed read takes no time
 	defer load.Stop()

@@ -36,10 +36,9 @@ const partitions = 4
 type cluster struct {
 	store              *pinot.Store
 	client             *pinot.Client
-	admin              *pinot.Admin
 	consumers          []topics.ExternalConsumer
 	broker, controller string // URLs
-	stream             pinot.Stream
+	setup              pinot.Setup
 	streams            *topics.Streams
 	kafka              *kgo.Client
 }
@@ -60,7 +59,7 @@ func startCluster(t testing.TB) *cluster {
 	must.OK(t, err)
 	registry, err := schemas.NewRegistry(server.RegistryURL())
 	must.OK(t, err)
-	c := &cluster{stream: pinot.Stream{Brokers: kafka.Brokers, Registry: server.RegistryURL(), Partitions: partitions, Replicas: 1, Sequences: feature.DefaultConfig().SequenceRetention}}
+	c := &cluster{setup: pinot.Setup{Kafka: kafka.Brokers, Registry: server.RegistryURL(), Partitions: partitions, Sequences: feature.DefaultConfig().SequenceRetention}}
 	c.streams, err = topics.Open(t.Context(), registry)
 	must.OK(t, err)
 	c.kafka, err = kafka.Client()
@@ -69,8 +68,7 @@ func startCluster(t testing.TB) *cluster {
 	c.controller, c.broker = "http://"+controller, "http://"+nextPort(t, controller)
 	at := pinot.DefaultConfig()
 	at.Controller, at.Brokers = c.controller, []string{c.broker}
-	c.admin, err = pinot.NewAdmin(at)
-	must.OK(t, err)
+	c.setup.Config = at
 	c.consumers, err = pinot.NewExternalConsumers(at)
 	must.OK(t, err)
 	c.client, err = pinot.NewClient(at)
@@ -153,7 +151,7 @@ func (c *cluster) await(t testing.TB, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	must.OK(t, topics.AwaitExternalConsumers(ctx, topics.Kafka{Brokers: c.stream.Brokers, Partitions: partitions, Embedded: true}, nil, c.consumers...))
+	must.OK(t, topics.AwaitExternalConsumers(ctx, topics.Kafka{Brokers: c.setup.Kafka, Partitions: partitions, Embedded: true}, nil, c.consumers...))
 	counts := map[string]string{pinot.TableName: "DISTINCTCOUNT(id)", pinot.PinsTable: "COUNT(*)", pinot.CountsTable: "COUNT(*)", pinot.MeansTable: "COUNT(*)"}
 	counted := map[string]int{}
 	for table, count := range counts {
@@ -177,16 +175,16 @@ func (c *cluster) await(t testing.TB, n int) {
 
 func TestRealPinot(t *testing.T) {
 	c := startCluster(t)
-	must.OK(t, c.admin.Apply(t.Context(), c.stream))
-	must.OK(t, c.admin.Apply(t.Context(), c.stream)) // an update that changes nothing
-	differ, err := c.admin.Verify(t.Context(), c.stream)
+	must.OK(t, c.setup.Apply(t.Context()))
+	must.OK(t, c.setup.Apply(t.Context())) // an update that changes nothing
+	differ, err := c.setup.Verify(t.Context())
 	must.OK(t, err)
 	if len(differ) > 0 {
 		t.Errorf("verify: %s", strings.Join(differ, "\n"))
 	}
-	other := c.stream
+	other := c.setup
 	other.Partitions = 8
-	if differ, err := c.admin.Verify(t.Context(), other); err != nil || len(differ) != len(pinot.Tables()) || !strings.Contains(differ[0], "numPartitions: 4, want 8") {
+	if differ, err := other.Verify(t.Context()); err != nil || len(differ) != len(pinot.Tables()) || !strings.Contains(differ[0], "numPartitions: 4, want 8") {
 		t.Errorf("with other partitions: %v, %v", differ, err)
 	}
 	now := time.Now()
@@ -218,7 +216,7 @@ func (f *filled) Write(b feature.Batch) error {
 
 // aborted produces in a transaction that is aborted, and in one that is committed.
 func (c *cluster) aborted(t *testing.T) {
-	tx, err := topics.Kafka{Brokers: c.stream.Brokers, Partitions: partitions, Embedded: true}.Client(kgo.TransactionalID("test"))
+	tx, err := topics.Kafka{Brokers: c.setup.Kafka, Partitions: partitions, Embedded: true}.Client(kgo.TransactionalID("test"))
 	must.OK(t, err)
 	defer tx.Close()
 	now := schemas.MicrosOf(time.Now())

@@ -132,12 +132,12 @@ func TestSetup_DefinitionsEqualApply(t *testing.T) {
 // From 1.0 on, Pinot forgets the id of an action that is older than the newest one by the TTL, and keeps the action's next copy.
 // The newest one can be ahead of the clock. An action that a window contains must be known.
 func TestTables_KeepIDsOfActionsInWindows(t *testing.T) {
-	text, err := configOf(TableName, V1, Stream{})
+	applied, err := Setup{}.table(TableName, V1)
 	must.OK(t, err)
 	var table struct {
 		DedupConfig struct{ MetadataTTL int64 }
 	}
-	must.OK(t, json.Unmarshal(text, &table))
+	must.OK(t, json.Unmarshal(applied.config, &table))
 	if got, want := table.DedupConfig.MetadataTTL, (feature.Kept + schemas.MaxAhead).Milliseconds(); got < want {
 		t.Errorf("ids are kept for %d ms, want at least %d", got, want)
 	}

@@ -347,12 +347,12 @@ func TestAdmin_HidesStreamSecrets(t *testing.T) {
 	s := Setup{Config: DefaultConfig(), Partitions: 4}
 	s.Config.StreamConfig = map[string]secure.Secret{"sasl.jaas.config": jaas}
 	for _, r := range []Release{V0, V1} {
-		table, err := configOf(TableName, r, s.stream())
+		applied, err := s.table(TableName, r)
 		must.OK(t, err)
-		shown, err := masked(table, s.Config.StreamConfig)
+		shown, err := s.Definitions(TableName, r)
 		must.OK(t, err)
-		if !strings.Contains(string(table), jaas) || strings.Contains(string(shown), "horse") || !strings.Contains(string(shown), `"sasl.jaas.config": "(hidden)"`) {
-			t.Errorf("%s: applied %s\nshown %s", r, table, shown)
+		if !strings.Contains(string(applied.config), jaas) || strings.Contains(string(shown.Table), "horse") || !strings.Contains(string(shown.Table), `"sasl.jaas.config": "(hidden)"`) {
+			t.Errorf("%s: applied %s\nshown %s", r, applied.config, shown.Table)
 		}
 	}
 	var want, got any = object{"sasl.jaas.config": jaas}, object{"sasl.jaas.config": "another-horse"}

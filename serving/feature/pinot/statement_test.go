@@ -119,17 +119,18 @@ func (p pinotTable) summary(r Release) map[string]string {
 }
 
 func TestTables_AgreeWithTopics(t *testing.T) {
-	stream := Stream{Brokers: []string{"kafka:9092", "kafka:9093"}, Registry: "http://registry:8080/apis/ccompat/v7", Partitions: 8, Replicas: 2, Sequences: 2160 * time.Hour}
+	setup := Setup{Config: DefaultConfig(), Kafka: []string{"kafka:9092", "kafka:9093"}, Registry: "http://registry:8080/apis/ccompat/v7", Partitions: 8, Sequences: 2160 * time.Hour}
+	setup.Config.Replicas = 2
 	topicOf := map[string]string{TableName: topics.ActionsEnriched, SequencesTable: topics.ActionsEnriched, PinsTable: topics.PinAttributes, CountsTable: topics.ItemFeatures, MeansTable: topics.ItemFeatures}
 	hours := map[string]string{TableName: fmt.Sprint(feature.Kept.Hours()), CountsTable: fmt.Sprint(feature.Kept.Hours()), SequencesTable: "2160"}
 	keys := topicKeys(t)
 	for _, name := range Tables() {
 		var both [2]map[string]string
 		for i, r := range []Release{V0, V1} {
-			text, err := configOf(name, r, stream)
+			applied, err := setup.table(name, r)
 			must.OK(t, err)
 			var table pinotTable
-			must.OK(t, json.Unmarshal(text, &table))
+			must.OK(t, json.Unmarshal(applied.config, &table))
 			both[i] = table.summary(r)
 		}
 		if diff := cmp.Diff(both[0], both[1]); diff != "" {
@@ -137,7 +138,7 @@ func TestTables_AgreeWithTopics(t *testing.T) {
 		}
 		want := map[string]string{
 			"name": name, "replicas": "2", "hours": hours[name], "routing": "{[partition] strictReplicaGroup}", "topic": topicOf[name],
-			"brokers": "kafka:9092,kafka:9093", "registry": stream.Registry, "isolation": "read_committed", "flush": fmt.Sprintf("%.0fh", flushAfter.Hours()),
+			"brokers": "kafka:9092,kafka:9093", "registry": setup.Registry, "isolation": "read_committed", "flush": fmt.Sprintf("%.0fh", flushAfter.Hours()),
 			"partitions by " + keys[topicOf[name]]: "{Murmur 8}",
 		}
 		for key, value := range both[0] {
@@ -149,7 +150,7 @@ func TestTables_AgreeWithTopics(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	if _, err := configOf(TableName, "2", stream); err == nil {
+	if _, err := setup.table(TableName, "2"); err == nil {
 		t.Error("created a table for an unknown release")
 	}
 }
@@ -168,10 +169,10 @@ func topicKeys(t *testing.T) map[string]string {
 func TestTables_HaveColumnsOfQueries(t *testing.T) {
 	columns := map[string][]column{TableName: actionColumns()[:len(actionColumns())-1], PinsTable: pinColumns(), CountsTable: countColumns(), MeansTable: meanColumns(), SequencesTable: actionColumns()}
 	for _, name := range Tables() {
-		text, err := schemaOf(name)
+		table, err := Setup{}.table(name, V1)
 		must.OK(t, err)
 		for _, c := range columns[name] {
-			if !strings.Contains(string(text), `"name": "`+c.name+`"`) {
+			if !strings.Contains(string(table.schema), `"name": "`+c.name+`"`) {
 				t.Errorf("%s has no column %s", name, c.name)
 			}
 		}

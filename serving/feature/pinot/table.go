@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
@@ -30,19 +29,8 @@ func releaseOf(version string) Release {
 	return V1
 }
 
-// Stream says how Pinot's servers reach the topics.
-type Stream struct {
-	Brokers    []string // of Kafka
-	Registry   string   // URL of the Confluent-compatible API
-	Partitions int32
-	Replicas   int           // of each segment
-	Sequences  time.Duration // retention of SequencesTable
-	// More is added to the stream configuration; see Config.StreamConfig.
-	More map[string]secure.Secret
-}
-
 // The tables. The folder tables has the schema of each, and the configuration for each release. In the configuration,
-// "{brokers}", "{registry}", "{partitions}", "{replicas}" and "{sequence_hours}" stand for the values of a Stream.
+// "{brokers}", "{registry}", "{partitions}", "{replicas}" and "{sequence_hours}" stand for the values of a Setup.
 //
 // All tables are partitioned by the key of their topic, and queries name keys, so they read the segments of these partitions.
 // Each index has a reason:
@@ -81,62 +69,6 @@ func Tables() []string {
 
 //go:embed tables
 var files embed.FS
-
-// schemaOf returns the schema of a table as indented JSON.
-func schemaOf(table string) ([]byte, error) {
-	return files.ReadFile("tables/" + table + ".schema.json")
-}
-
-// configOf returns the configuration of a table for a release as indented JSON.
-func configOf(table string, r Release, s Stream) ([]byte, error) {
-	text, err := files.ReadFile("tables/" + string(r) + "/" + table + ".json")
-	if err != nil {
-		return nil, fmt.Errorf("table %q for pinot %q: unknown table or release", table, r)
-	}
-	var o object
-	if err := json.Unmarshal(text, &o); err != nil {
-		return nil, fmt.Errorf("read table %s: %w", table, err)
-	}
-	return indented(s.fill(o))
-}
-
-// fill replaces the names in braces, and adds More to stream configurations.
-func (s Stream) fill(v any) any {
-	switch v := v.(type) {
-	case object:
-		for k, inside := range v {
-			v[k] = s.fill(inside)
-		}
-		if _, isStream := v["streamType"]; isStream {
-			for k, secret := range s.More {
-				v[k] = secret.Reveal()
-			}
-		}
-	case []any:
-		for i := range v {
-			v[i] = s.fill(v[i])
-		}
-	case string:
-		return s.value(v)
-	}
-	return v
-}
-
-func (s Stream) value(text string) any {
-	switch text {
-	case "{brokers}":
-		return strings.Join(s.Brokers, ",")
-	case "{registry}":
-		return s.Registry
-	case "{partitions}":
-		return s.Partitions
-	case "{replicas}":
-		return fmt.Sprint(s.Replicas)
-	case "{sequence_hours}":
-		return fmt.Sprint(int(s.Sequences.Hours()))
-	}
-	return text
-}
 
 // flushAfter is the maximum age at which a consuming segment is closed, as in the tables. Only closed segments are deleted.
 const flushAfter = 2 * time.Hour
