@@ -54,7 +54,7 @@ func newNumbers(d *Definition, asOf millis, maxGroups int) *numbers {
 func (n *numbers) add(in *actionInput) {
 	x := 0.0
 	if n.takes != nothing {
-		in.values = in.appendValues(in.values[:0], n.def.Of)
+		in.values = n.def.Of.appendValues(in.values[:0], in.EnrichedAction)
 		ok := len(in.values) > 0
 		if ok && n.takes == numbersAt {
 			x, ok = number(in.values[0])

@@ -65,16 +65,15 @@ func appendAction(b []byte, a *schemas.EnrichedAction) []byte {
 	return appendVector(b, a.ActorAttributes.Embedding)
 }
 
-// actionReader reads rows of actions into one action, whose lists it reuses.
+// actionReader reads rows of actions into one action, whose lists and maps it reuses.
 type actionReader struct {
 	schemas.EnrichedAction
-	free  []attribute // instead of those of the action
-	reads *reads      // other fields are not decoded
+	reads *reads // other fields are not decoded
 	texts textBuffer
 }
 
 func newActionReader(user schemas.UserID, r *reads) *actionReader {
-	return &actionReader{EnrichedAction: schemas.EnrichedAction{Actor: user}, free: make([]attribute, 0, 4), reads: r}
+	return &actionReader{EnrichedAction: schemas.EnrichedAction{Actor: user}, reads: r}
 }
 
 // read reads the output of appendAction.
@@ -83,13 +82,12 @@ func (d *actionReader) read(row []byte) error {
 	d.Verb, d.Object = schemas.Verb(d.texts.add(r.Bytes())), schemas.ID(d.texts.add(r.Bytes()))
 	d.VerbAttributes.Board = schemas.BoardID(d.text(verbBoard, r.Bytes()))
 	d.VerbAttributes.Surface = d.text(verbSurface, r.Bytes())
-	d.free = d.free[:0]
 	err := errors.Join(
 		d.facets(r.Bytes()),
 		d.actorInterests(r.Bytes()),
-		d.attributes(verbAttribute, r.Bytes()),
-		d.attributes(objectAttribute, r.Bytes()),
-		d.attributes(actorAttribute, r.Bytes()),
+		d.attributes(&d.VerbAttributes.Attributes, verbAttribute, r.Bytes()),
+		d.attributes(&d.ObjectAttributes.Attributes, objectAttribute, r.Bytes()),
+		d.attributes(&d.ActorAttributes.Attributes, actorAttribute, r.Bytes()),
 	)
 	d.vector(&d.ObjectAttributes.Embedding, objectEmbedding, r.Bytes())
 	d.vector(&d.ActorAttributes.Embedding, actorEmbedding, r.Bytes())
@@ -133,16 +131,20 @@ func (d *actionReader) actorInterests(field []byte) error {
 	return r.End()
 }
 
-func (d *actionReader) attributes(p part, field []byte) error {
+func (d *actionReader) attributes(into *map[string]string, p part, field []byte) error {
 	if !d.reads.has(p) {
 		return nil
 	}
+	if *into == nil {
+		*into = map[string]string{}
+	}
+	clear(*into)
 	r := packed.NewReader(field)
 	for r.More() {
 		key, value := r.Bytes(), r.Bytes()
 		for _, wanted := range d.reads.keys[p] {
 			if wanted == string(key) {
-				d.free = append(d.free, attribute{Path{p, wanted}, d.texts.add(value)})
+				(*into)[wanted] = d.texts.add(value)
 			}
 		}
 	}

@@ -73,16 +73,13 @@ var errOrder = errors.New("actions do not come newest first")
 
 // Add adds the next action to every definition whose window contains it. It keeps only texts of the action. It returns
 // an error if the action is newer than the previous one.
-func (e *Evaluation) Add(a *schemas.EnrichedAction) error { return e.add(a, nil) }
-
-// add adds an action. If free is not nil, it has the attributes that are read, and those of the action are ignored.
-func (e *Evaluation) add(a *schemas.EnrichedAction, free []attribute) error {
+func (e *Evaluation) Add(a *schemas.EnrichedAction) error {
 	t := floor(a.Timestamp)
 	if e.seen > 0 && t > e.last {
 		return errOrder
 	}
 	e.seen, e.last = e.seen+1, t
-	e.input.EnrichedAction, e.input.free, e.input.at = a, free, t
+	e.input.EnrichedAction, e.input.at = a, t
 	for _, f := range e.windowed {
 		if f.window.holds(t) && e.input.passes(f.def) {
 			f.into.add(&e.input)
@@ -118,30 +115,10 @@ func (e *Evaluation) Results() []Result {
 // actionInput is an action that is added to aggregates.
 type actionInput struct {
 	*schemas.EnrichedAction
-	free   []attribute // see Evaluation.add
 	at     millis
 	values []string // buffer
 	groups []string // buffer
 	keys   []string // buffer of appendCombinations
-}
-
-// attribute is the value at a path for which isFree holds.
-type attribute struct {
-	path  Path
-	value string
-}
-
-// appendValues appends the values of the action at the path, each once.
-func (in *actionInput) appendValues(dst []string, p Path) []string {
-	if in.free == nil || !p.isFree() {
-		return p.appendValues(dst, in.EnrichedAction)
-	}
-	for i := range in.free {
-		if in.free[i].path == p {
-			return append(dst, in.free[i].value)
-		}
-	}
-	return dst
 }
 
 // passes reports whether the action has a verb of the definition and meets its conditions.
@@ -151,7 +128,7 @@ func (in *actionInput) passes(d *Definition) bool {
 	}
 	for i := range d.Where {
 		c := &d.Where[i]
-		in.values = in.appendValues(in.values[:0], c.Path)
+		in.values = c.Path.appendValues(in.values[:0], in.EnrichedAction)
 		if !slices.ContainsFunc(in.values, func(v string) bool { return slices.Contains(c.In, v) }) {
 			return false
 		}

@@ -59,7 +59,7 @@ func GroupName(values ...string) string {
 // appendGroups appends the names of the groups of the action.
 func (in *actionInput) appendGroups(dst []string, by Grouping) []string {
 	if len(by) == 1 {
-		return in.appendValues(dst, by[0])
+		return by[0].appendValues(dst, in.EnrichedAction)
 	}
 	return in.appendCombinations(dst, by, make([]string, 0, MaxKeys))
 }
@@ -70,7 +70,7 @@ func (in *actionInput) appendCombinations(dst []string, by Grouping, chosen []st
 		return append(dst, GroupName(chosen...))
 	}
 	from := len(in.keys)
-	in.keys = in.appendValues(in.keys, by[0])
+	in.keys = by[0].appendValues(in.keys, in.EnrichedAction)
 	for _, v := range in.keys[from:] {
 		dst = in.appendCombinations(dst, by[1:], append(chosen, v))
 	}

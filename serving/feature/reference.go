@@ -1,7 +1,6 @@
 package feature
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -17,13 +16,15 @@ func Reference(def Definition, span Span, actions []schemas.EnrichedAction) Resu
 		return divide(def, Reference(*def.Numerator, span, actions), Reference(*def.Denominator, span, actions))
 	}
 	e := NewEvaluation(span, []Definition{def}, math.MaxInt)
-	sorted := slices.SortedFunc(slices.Values(actions), func(a, b schemas.EnrichedAction) int {
-		return cmp.Or(cmp.Compare(floor(b.Timestamp), floor(a.Timestamp)), cmp.Compare(b.ID, a.ID))
-	})
-	for i := range sorted {
-		_ = e.Add(&sorted[i]) // they are sorted
+	var sorted []*schemas.EnrichedAction
+	for i := range actions {
+		sorted = append(sorted, &actions[i])
 	}
-	e.AddKept(slices.Clone(actions))
+	slices.SortFunc(sorted, newestFirst)
+	for _, a := range sorted {
+		_ = e.Add(a) // they are sorted
+	}
+	e.AddKept(sorted)
 	return e.Results()[0]
 }
 

@@ -87,7 +87,7 @@ func (s *EmbeddedStore) scanAction(ctx context.Context, it *pebble.Iterator, pre
 		err = a.read(value)
 	}
 	if err == nil {
-		err = e.add(&a.EnrichedAction, a.free)
+		err = e.Add(&a.EnrichedAction)
 	}
 	return err == nil, err
 }

@@ -100,7 +100,7 @@ func (s *newestActions) add(in *actionInput) {
 			continue
 		}
 		value := ""
-		if in.values = in.appendValues(in.values[:0], p); len(in.values) > 0 {
+		if in.values = p.appendValues(in.values[:0], in.EnrichedAction); len(in.values) > 0 {
 			value = in.values[0]
 		}
 		c.Texts = append(c.Texts, value)
@@ -149,37 +149,16 @@ func (c *Column) quantize() {
 	}
 }
 
-// keptAction is an action that is kept for sequences.
-type keptAction struct {
-	*schemas.EnrichedAction
-	free []attribute // see Evaluation.add
-}
-
 // HasSequences reports whether a definition is a sequence.
 func (e *Evaluation) HasSequences() bool { return len(e.sequences) > 0 }
 
 // AddKept adds the kept actions of the user to every sequence. They come in any order, and may be repeated. Among them are
-// all with the MaxSequence highest numbers, except expired ones.
-func (e *Evaluation) AddKept(actions []schemas.EnrichedAction) {
-	all := make([]keptAction, len(actions))
-	for i := range actions {
-		all[i].EnrichedAction = &actions[i]
-	}
-	e.addKept(all)
-}
-
-// StopKept records that some kept actions of the user were not passed to AddKept. Sequences that need more get the reason Cap.
-func (e *Evaluation) StopKept() {
-	for _, f := range e.sequences {
-		f.capped = !f.into.(*newestActions).isFull()
-	}
-}
-
-func (e *Evaluation) addKept(all []keptAction) {
+// all with the MaxSequence highest numbers, except expired ones. AddKept changes the list.
+func (e *Evaluation) AddKept(all []*schemas.EnrichedAction) {
 	all, evicted := lastNumbers(all)
 	for _, f := range e.sequences {
 		for _, a := range all {
-			e.input.EnrichedAction, e.input.free, e.input.at = a.EnrichedAction, a.free, floor(a.Timestamp)
+			e.input.EnrichedAction, e.input.at = a, floor(a.Timestamp)
 			if f.window.holds(e.input.at) && e.input.passes(f.def) {
 				f.into.add(&e.input)
 			}
@@ -190,16 +169,26 @@ func (e *Evaluation) addKept(all []keptAction) {
 	}
 }
 
+// StopKept records that some kept actions of the user were not passed to AddKept. Sequences that need more get the reason Cap.
+func (e *Evaluation) StopKept() {
+	for _, f := range e.sequences {
+		f.capped = !f.into.(*newestActions).isFull()
+	}
+}
+
+// newestFirst is the order in which definitions see actions.
+func newestFirst(a, b *schemas.EnrichedAction) int {
+	return cmp.Or(cmp.Compare(floor(b.Timestamp), floor(a.Timestamp)), cmp.Compare(b.ID, a.ID))
+}
+
 // lastNumbers returns the actions with the MaxSequence highest numbers, each once, newest first. evicted reports whether the
 // user had more actions.
-func lastNumbers(all []keptAction) (last []keptAction, evicted bool) {
+func lastNumbers(all []*schemas.EnrichedAction) (last []*schemas.EnrichedAction, evicted bool) {
 	highest := int64(0)
 	for _, a := range all {
 		highest = max(highest, a.Number)
 	}
-	all = slices.DeleteFunc(all, func(a keptAction) bool { return a.Number <= max(0, highest-MaxSequence) })
-	slices.SortFunc(all, func(a, b keptAction) int {
-		return cmp.Or(cmp.Compare(floor(b.Timestamp), floor(a.Timestamp)), cmp.Compare(b.ID, a.ID))
-	})
-	return slices.CompactFunc(all, func(a, b keptAction) bool { return a.Number == b.Number }), highest > MaxSequence
+	all = slices.DeleteFunc(all, func(a *schemas.EnrichedAction) bool { return a.Number <= max(0, highest-MaxSequence) })
+	slices.SortFunc(all, newestFirst)
+	return slices.CompactFunc(all, func(a, b *schemas.EnrichedAction) bool { return a.Number == b.Number }), highest > MaxSequence
 }

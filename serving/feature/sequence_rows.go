@@ -44,7 +44,7 @@ func (w *writer) keep(a *schemas.EnrichedAction) error {
 
 // readKept adds the kept actions of the user to the sequences.
 func (s *EmbeddedStore) readKept(ctx context.Context, db *pebble.DB, user schemas.UserID, now schemas.Micros, e *Evaluation) error {
-	var all []keptAction
+	var all []*schemas.EnrichedAction
 	after, end := s.cfg.sequencesAfter(now), periodOf(floor(now+schemas.Micros(schemas.MaxAhead.Microseconds())))
 	err := scanTable(ctx, db, sequenceTable, func(it *pebble.Iterator) error {
 		for period := periodOf(after + 1); period <= end; period++ {
@@ -55,13 +55,13 @@ func (s *EmbeddedStore) readKept(ctx context.Context, db *pebble.DB, user schema
 					return err
 				}
 				if floor(a.Timestamp) > after {
-					all = append(all, keptAction{&a.EnrichedAction, a.free})
+					all = append(all, &a.EnrichedAction)
 				}
 			}
 		}
 		return it.Error()
 	})
-	e.addKept(all)
+	e.AddKept(all)
 	return err
 }
 

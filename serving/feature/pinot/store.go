@@ -44,15 +44,12 @@ func (s *Store) addNewest(ctx context.Context, r *reading, user schemas.UserID, 
 	if after >= upTo {
 		return nil
 	}
-	p, err := r.newest(ctx, s.cfg.MaxActions+1, func(limit int) statement { return ofUser(user, defs, after, upTo, limit) })
+	p, err := r.newest(ctx, user, s.cfg.MaxActions+1, func(limit int) statement { return ofUser(user, defs, after, upTo, limit) })
 	if err != nil {
 		return err
 	}
-	for i := range p.actions {
-		if p.actions[i].Actor != user { // see ambiguous
-			continue
-		}
-		if err := errors.Join(ctx.Err(), e.Add(&p.actions[i])); err != nil { // many groups take time
+	for _, a := range p.actions {
+		if err := errors.Join(ctx.Err(), e.Add(a)); err != nil { // many groups take time
 			return err
 		}
 	}
@@ -69,11 +66,11 @@ func (s *Store) addKept(ctx context.Context, r *reading, user schemas.UserID, no
 	}
 	after := (int64(now) - s.cfg.SequenceRetention.Microseconds()) / 1000
 	most := 2*len(literals(string(user)))*feature.MaxSequence + 1
-	p, err := r.newest(ctx, most, func(limit int) statement { return ofSequences(user, defs, after, limit) })
+	p, err := r.newest(ctx, user, most, func(limit int) statement { return ofSequences(user, defs, after, limit) })
 	if err != nil {
 		return err
 	}
-	e.AddKept(slices.DeleteFunc(p.actions, func(a schemas.EnrichedAction) bool { return a.Actor != user }))
+	e.AddKept(p.actions)
 	if p.more {
 		e.StopKept()
 	}
@@ -82,15 +79,15 @@ func (s *Store) addKept(ctx context.Context, r *reading, user schemas.UserID, no
 
 // page holds the first rows of a query for actions.
 type page struct {
-	actions []schemas.EnrichedAction // newest first
-	more    bool                     // there are others
-	from    schemas.Micros           // if so, older ones are at this time or earlier
+	actions []*schemas.EnrichedAction // of the user, newest first
+	more    bool                      // there are others
+	from    schemas.Micros            // if so, older ones are at this time or earlier
 }
 
-// newest reads rows, up to one above the limit of the caller to see whether there are more. If the answer would exceed
+// newest reads rows of a user, up to one above the limit of the caller to see whether there are more. If the answer would exceed
 // Config.MaxResponseBytes, it requests as many rows as fitted, so that a user with wide rows does not count as a
 // failure of the store.
-func (r *reading) newest(ctx context.Context, limit int, of func(limit int) statement) (page, error) {
+func (r *reading) newest(ctx context.Context, user schemas.UserID, limit int, of func(limit int) statement) (page, error) {
 	for limit > 0 {
 		q := of(limit)
 		a, err := r.client.query(ctx, q.sql, len(q.columns))
@@ -106,16 +103,20 @@ func (r *reading) newest(ctx context.Context, limit int, of func(limit int) stat
 		if err == nil && len(p.actions) >= limit {
 			p.actions, p.more, p.from = p.actions[:limit-1], true, p.actions[limit-1].Timestamp
 		}
+		p.actions = slices.DeleteFunc(p.actions, func(a *schemas.EnrichedAction) bool { return a.Actor != user }) // see ambiguous
 		return p, err
 	}
 	return page{more: true, from: math.MaxInt64}, nil // not even one row fits
 }
 
 // actions returns the actions of an answer in the order that features require. Pinot compares ids by UTF-16, not by bytes.
-func (a answer) actions(columns []column) ([]schemas.EnrichedAction, error) {
-	actions := make([]schemas.EnrichedAction, 0, len(a.rows))
-	err := a.each(columns, func(r *row) { actions = append(actions, r.EnrichedAction) })
-	slices.SortStableFunc(actions, func(a, b schemas.EnrichedAction) int {
+func (a answer) actions(columns []column) ([]*schemas.EnrichedAction, error) {
+	actions := make([]*schemas.EnrichedAction, 0, len(a.rows))
+	err := a.each(columns, func(r *row) {
+		action := r.EnrichedAction
+		actions = append(actions, &action)
+	})
+	slices.SortStableFunc(actions, func(a, b *schemas.EnrichedAction) int {
 		return cmp.Or(cmp.Compare(b.Timestamp, a.Timestamp), cmp.Compare(b.ID, a.ID))
 	})
 	return actions, err
