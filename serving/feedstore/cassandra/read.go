@@ -3,7 +3,9 @@ package cassandra
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 	"golang.org/x/sync/errgroup"
@@ -69,47 +71,27 @@ func readPage(ctx context.Context, session *gocql.Session, user schemas.UserID, 
 		return entries, trimmed, nil
 	}
 	// No row contained the trim position. It is read after the rows: entries that are trimmed in between were not there before.
-	var known *int64
-	err := session.Query(getTrimPosition, user).ScanContext(ctx, &known)
-	if err != nil && err != gocql.ErrNotFound { //nolint:errorlint // the driver does not wrap it
+	err := session.Query(getTrimPosition, user).ScanContext(ctx, &trimmed) // a null is 0
+	if err != nil && err != gocql.ErrNotFound {                            //nolint:errorlint // the driver does not wrap it
 		return nil, 0, err
 	}
-	return nil, orZero(known), nil
-}
-
-func orZero(n *int64) int64 {
-	if n == nil {
-		return 0
-	}
-	return *n
+	return nil, trimmed, nil
 }
 
 func readEntries(ctx context.Context, session *gocql.Session, user schemas.UserID, below int64, n int) (entries []schemas.FeedEntry, trimmed int64, err error) {
 	rows := session.Query(getPage, user, below, n).IterContext(ctx)
 	for {
 		e := schemas.FeedEntry{User: user}
-		var names []string
-		var created int64
-		var written, swept, low *int64
-		if !rows.Scan(&e.Position, &e.Pin, &e.Source, &e.Author, &e.Board, &names, &e.RankScore, &created, &e.Pool, &written, &swept, &low) {
+		var swept *schemas.Micros
+		if !rows.Scan(&e.Position, &e.Pin, &e.Source, &e.Author, &e.Board, &e.Interests, &e.RankScore, &e.Created, &e.Pool, &e.Time, &swept, &trimmed) {
 			break
 		}
-		e.Interests, e.Created, e.Time = interestsOf(names), schemas.Micros(created), schemas.Micros(orZero(written))
 		if swept != nil {
-			e = schemas.FeedEntry{User: user, Position: e.Position, Time: schemas.Micros(*swept)}
+			e = schemas.FeedEntry{User: user, Position: e.Position, Time: *swept}
 		}
-		trimmed = orZero(low)
 		entries = append(entries, e)
 	}
 	return entries, trimmed, rows.Close()
-}
-
-func interestsOf(names []string) []schemas.InterestID {
-	var all []schemas.InterestID
-	for _, name := range names {
-		all = append(all, schemas.InterestID(name))
-	}
-	return all
 }
 
 // Edges implements feed.Store, see feedstore.Store.
@@ -119,12 +101,11 @@ func (s *Store) Edges(ctx context.Context, user schemas.UserID, others []schemas
 		return nil, err
 	}
 	distinct := slices.Compact(slices.Sorted(slices.Values(others)))
-	rows := session.Query(getEdges, user, texts(distinct)).IterContext(ctx)
+	rows := session.Query(getEdges, user, distinct).IterContext(ctx)
 	e := schemas.Edge{User: user}
 	var wins bool
-	var written int64
-	for rows.Scan(&e.Other, &e.Kind, &wins, &written) {
-		e.Live, e.Time = feedstore.WinsTie(e.Kind, wins), schemas.Micros(written)
+	for rows.Scan(&e.Other, &e.Kind, &wins, &e.Time) {
+		e.Live = feedstore.WinsTie(e.Kind, wins)
 		edges = append(edges, e)
 	}
 	if err := rows.Close(); err != nil {
@@ -133,68 +114,48 @@ func (s *Store) Edges(ctx context.Context, user schemas.UserID, others []schemas
 	return edges, nil
 }
 
-func texts[S ~string](ids []S) []string {
-	all := make([]string, len(ids))
-	for i, id := range ids {
-		all[i] = string(id)
-	}
-	return all
-}
-
 // Cards implements feed.Store, see feedstore.Store.
 func (s *Store) Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]schemas.Card, error) {
 	session, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	found, err := gather(ctx, pins, func(ctx context.Context, some []string) (all []schemas.Card, err error) {
-		rows := session.Query(getCards, some).IterContext(ctx)
+	cards, err := gather(ctx, pins, func(ctx context.Context, some []schemas.PinID) (map[schemas.PinID]schemas.Card, error) {
+		cards, rows := map[schemas.PinID]schemas.Card{}, session.Query(getCards, some).IterContext(ctx)
 		for {
 			var c schemas.Card
 			if !scanVersion(rows, &c.PinVersion, &c.Title, &c.Link) {
-				return all, rows.Close()
+				return cards, rows.Close()
 			}
-			all = append(all, c)
+			cards[c.Pin] = c
 		}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read cards in %s: %w", s.name, err)
-	}
-	cards := make(map[schemas.PinID]schemas.Card, len(found))
-	for _, c := range found {
-		cards[c.Pin] = c
 	}
 	return cards, nil
 }
 
 // scanVersion scans a row of a version: pin, facets, created, quality, deleted, then more, then the write time.
 func scanVersion(rows *gocql.Iter, p *schemas.PinVersion, more ...any) bool {
-	var names []string
-	var created, written int64
-	into := append([]any{&p.Pin, &p.Author, &p.Board, &names, &created, &p.Quality, &p.Deleted}, more...)
-	if !rows.Scan(append(into, &written)...) {
-		return false
-	}
-	p.Interests, p.Created, p.Version = interestsOf(names), schemas.Micros(created), schemas.Version(written)
-	return true
+	into := append([]any{&p.Pin, &p.Author, &p.Board, &p.Interests, &p.Created, &p.Quality, &p.Deleted}, more...)
+	return rows.Scan(append(into, &p.Version)...)
 }
 
 // gather calls read for chunks of the keys, all in parallel.
-func gather[K ~string, T any](ctx context.Context, keys []K, read func(ctx context.Context, some []string) ([]T, error)) ([]T, error) {
-	distinct := slices.Compact(slices.Sorted(slices.Values(keys)))
-	chunks := slices.Collect(slices.Chunk(texts(distinct), maxKeys))
-	found := make([][]T, len(chunks))
+func gather[K ~string, V any](ctx context.Context, keys []K, read func(ctx context.Context, some []K) (map[K]V, error)) (map[K]V, error) {
+	all, mu := map[K]V{}, sync.Mutex{}
 	group, ctx := errgroup.WithContext(ctx)
-	for i, some := range chunks {
-		group.Go(func() (err error) {
-			found[i], err = read(ctx, some)
+	for some := range slices.Chunk(slices.Compact(slices.Sorted(slices.Values(keys))), maxKeys) {
+		group.Go(func() error {
+			found, err := read(ctx, some)
+			mu.Lock()
+			defer mu.Unlock()
+			maps.Copy(all, found)
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	return slices.Concat(found...), nil
+	return all, group.Wait()
 }
 
 // DeletedUsers implements feed.Store, see feedstore.Store.
@@ -203,19 +164,15 @@ func (s *Store) DeletedUsers(ctx context.Context, users []schemas.UserID) (map[s
 	if err != nil {
 		return nil, err
 	}
-	found, err := gather(ctx, users, func(ctx context.Context, some []string) (all []schemas.UserID, err error) {
-		rows := session.Query(getDeletedUsers, some).IterContext(ctx)
-		for user := ""; rows.Scan(&user); {
-			all = append(all, schemas.UserID(user))
+	deletedUsers, err := gather(ctx, users, func(ctx context.Context, some []schemas.UserID) (map[schemas.UserID]bool, error) {
+		deletedUsers, rows := map[schemas.UserID]bool{}, session.Query(getDeletedUsers, some).IterContext(ctx)
+		for user := schemas.UserID(""); rows.Scan(&user); {
+			deletedUsers[user] = true
 		}
-		return all, rows.Close()
+		return deletedUsers, rows.Close()
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read deleted users in %s: %w", s.name, err)
-	}
-	deletedUsers := map[schemas.UserID]bool{}
-	for _, user := range found {
-		deletedUsers[user] = true
 	}
 	return deletedUsers, nil
 }
@@ -303,10 +260,8 @@ func (w *walk) places(ctx context.Context, limit int) ([]feedstore.Place, error)
 }
 
 func scanPlaces(rows *gocql.Iter) (places []feedstore.Place, err error) {
-	var created int64
-	var pin schemas.PinID
-	for rows.Scan(&created, &pin) {
-		places = append(places, feedstore.Place{Created: schemas.Micros(created), Pin: pin})
+	for p := (feedstore.Place{}); rows.Scan(&p.Created, &p.Pin); {
+		places = append(places, p)
 	}
 	return places, rows.Close()
 }
@@ -316,9 +271,9 @@ func (w *walk) listings(ctx context.Context, places []feedstore.Place) (map[sche
 	if len(places) == 0 {
 		return found, nil
 	}
-	pins := make([]string, len(places))
+	pins := make([]schemas.PinID, len(places))
 	for i, p := range places {
-		pins[i] = string(p.Pin)
+		pins[i] = p.Pin
 	}
 	rows := w.session.Query(getListings, w.followee, slices.Compact(slices.Sorted(slices.Values(pins)))).IterContext(ctx)
 	for {

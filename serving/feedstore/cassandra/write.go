@@ -217,10 +217,6 @@ func cardStatement(c *schemas.Card) statement {
 }
 
 // interests never returns nil, because nil would write a tombstone.
-func interests(f *schemas.Facets) []string {
-	all := make([]string, len(f.Interests))
-	for i, id := range f.Interests {
-		all[i] = string(id)
-	}
-	return all
+func interests(f *schemas.Facets) []schemas.InterestID {
+	return append([]schemas.InterestID{}, f.Interests...)
 }
