@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/stored"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -25,17 +26,12 @@ func appendRank(b []byte, v schemas.Version) []byte {
 	return append(packed.AppendOrdered(b, v), rowVersion)
 }
 
-// readRow reads the row with the key, after a rank of so many bytes. found is false if there is no such row. Bytes of the
-// reader are valid until read returns.
+// readRow reads the row with the key, after a rank of so many bytes. found is false if there is no such row.
 func readRow[T any](db pebble.Reader, key []byte, rank int, read func(*packed.Reader) T) (v T, found bool, err error) {
-	row, closer, err := db.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return v, false, nil
-	}
-	if err != nil {
+	row, err := stored.Row(db, key)
+	if err != nil || row == nil {
 		return v, false, err
 	}
-	defer closer.Close()
 	if len(row) < rank {
 		return v, false, packed.ErrTorn
 	}

@@ -26,7 +26,7 @@ type past struct {
 	byPin    map[schemas.PinID][]Arrived
 	pins     map[schemas.PinID]*pinHistory
 	byKey    bool // embeddings by key are needed, so the pins of the users' actions are, too
-	complete bool // pins has every existing pin that is needed
+	complete bool // pins has every existing pin that is needed: one without records is unknown to the store
 
 	after, upTo schemas.Micros // only actions with an event time and an arrival between these are needed
 	// The times since when the topics are complete, by partition; 0: since ever.
@@ -76,9 +76,6 @@ func (p *past) AddPin(a *schemas.PinAttributes, arrived schemas.Micros) {
 		h.versions = append(h.versions, arrivedPin{a, arrived})
 	}
 }
-
-// SetComplete declares that pin-attributes is still complete. A pin without records is then unknown to the store.
-func (p *past) SetComplete() { p.complete = true }
 
 // cut holds the arrival times up to which a store had applied actions and pins. The store applies each in the order of
 // arrival, but not both together.

@@ -3,13 +3,13 @@ package feedstore
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/stored"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -193,14 +193,10 @@ func readListing(r pebble.Reader, followee schemas.Followee, at Place) (p schema
 
 // get calls f with the value of a row if the row exists. It reports whether it does.
 func get(r pebble.Reader, key []byte, f func(value []byte) error) (found bool, err error) {
-	value, closer, err := r.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
+	value, err := stored.Row(r, key)
+	if err != nil || value == nil {
 		return false, err
 	}
-	defer closer.Close()
 	return true, f(value)
 }
 

@@ -112,10 +112,7 @@ func (r *reading) newest(ctx context.Context, user schemas.UserID, limit int, of
 // actions returns the actions of an answer in the order that features require. Pinot compares ids by UTF-16, not by bytes.
 func (a answer) actions(columns []column) ([]*schemas.EnrichedAction, error) {
 	actions := make([]*schemas.EnrichedAction, 0, len(a.rows))
-	err := a.each(columns, func(r *row) {
-		action := r.EnrichedAction
-		actions = append(actions, &action)
-	})
+	err := a.each(columns, func(r *row) { actions = append(actions, new(r.EnrichedAction)) })
 	slices.SortStableFunc(actions, func(a, b *schemas.EnrichedAction) int {
 		return cmp.Or(cmp.Compare(b.Timestamp, a.Timestamp), cmp.Compare(b.ID, a.ID))
 	})
