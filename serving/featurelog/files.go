@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/smartfeed/smartfeed/internal/periodic"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -52,35 +53,29 @@ func NewFiles(cfg Config, deps FilesDeps) (*Files, error) {
 // Run writes until ctx is done, then returns nil; it returns an error if something fails. It may be called again:
 // uncommitted records are read again, and those already in files are skipped. If the topic is not the topic of the
 // files, Run returns a *topics.ChangedTopicError, because the files count the offsets of its records as written.
-func (f *Files) Run(ctx context.Context) (err error) {
+func (f *Files) Run(ctx context.Context) error {
 	if err := f.begin(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return fmt.Errorf("feature files: %w", err)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := f.closeOld(ctx); err != nil {
-			cancel(err)
-		}
-	}()
-	err = topics.Consume(ctx, topics.ConsumerConfig{
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return f.consume(ctx) })
+	group.Go(func() error { return f.closeOld(ctx) })
+	return errors.Join(group.Wait(), f.closeAll())
+}
+
+func (f *Files) consume(ctx context.Context) error {
+	err := topics.Consume(ctx, topics.ConsumerConfig{
 		Kafka: f.deps.Kafka, Group: topics.FeatureFiles, Topics: []string{f.deps.Stream.Name},
 	}, f.handle)
-	cancel(nil)
-	<-done
 	var changed *topics.ChangedTopicError
 	if errors.As(err, &changed) { // only training data is affected: the process keeps answering, and this component retries
 		err = fmt.Errorf("%v; the files lack these records: set the group back with "+ //nolint:errorlint // not to be fatal
 			"\"kafka-consumer-groups.sh --group %s --topic %s --reset-offsets --to-earliest --execute\"", err, topics.FeatureFiles, f.deps.Stream.Name)
 	}
-	if cause := context.Cause(ctx); err == nil && !errors.Is(cause, context.Canceled) && !errors.Is(cause, context.DeadlineExceeded) {
-		err = cause
-	}
-	return errors.Join(err, f.closeAll())
+	return err
 }
 
 func (f *Files) begin(ctx context.Context) error {

@@ -44,12 +44,6 @@ type feedCursor struct {
 	below int64
 }
 
-// listCursor is a place in a followee's list, as the store names it.
-type listCursor struct {
-	followee schemas.Followee
-	place    string
-}
-
 func (c cursors) sealFeed(at feedCursor) string {
 	return c.seal(feedKind, string(at.user), at.feed, strconv.FormatInt(at.below, 10))
 }
@@ -70,20 +64,21 @@ func (c cursors) openFeed(text string, user schemas.UserID) (feedCursor, error) 
 	return feedCursor{user: user, feed: fields[1], below: below}, nil
 }
 
-func (c cursors) sealList(at listCursor) string {
-	return c.seal(listKind, string(at.followee), at.place)
+// sealList returns a cursor for a place in a followee's list, as the store names it.
+func (c cursors) sealList(followee schemas.Followee, place string) string {
+	return c.seal(listKind, string(followee), place)
 }
 
-// openList verifies a cursor of followee's list.
-func (c cursors) openList(text string, followee schemas.Followee) (listCursor, error) {
+// openList verifies a cursor of followee's list, and returns its place.
+func (c cursors) openList(text string, followee schemas.Followee) (place string, err error) {
 	fields, err := c.open(text, listKind, 2)
 	if err != nil {
-		return listCursor{}, err
+		return "", err
 	}
 	if fields[0] != string(followee) {
-		return listCursor{}, fmt.Errorf("%w: of another list", ErrBadCursor)
+		return "", fmt.Errorf("%w: of another list", ErrBadCursor)
 	}
-	return listCursor{followee: followee, place: fields[1]}, nil
+	return fields[1], nil
 }
 
 func (c cursors) seal(kind byte, fields ...string) string {

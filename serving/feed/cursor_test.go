@@ -29,17 +29,17 @@ func TestCursor_RoundTrip(t *testing.T) {
 			t.Errorf("got %+v, %v, want %+v", got, err, want)
 		}
 	}
-	want := listCursor{followee: "board:1", place: "17/pin:1"}
-	if got, err := c.openList(c.sealList(want), want.followee); err != nil || got != want {
-		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	const place = "17/pin:1"
+	if got, err := c.openList(c.sealList("board:1", place), "board:1"); err != nil || got != place {
+		t.Errorf("got %q, %v, want %q", got, err, place)
 	}
 }
 
 func TestCursor_OpensLongest(t *testing.T) {
 	c := testCursors()
 	longest := strings.Repeat("x", schemas.MaxIDBytes)
-	at := listCursor{followee: schemas.Followee(longest), place: "-9223372036854775808/" + longest}
-	if _, err := c.openList(c.sealList(at), at.followee); err != nil {
+	followee := schemas.Followee(longest)
+	if _, err := c.openList(c.sealList(followee, "-9223372036854775808/"+longest), followee); err != nil {
 		t.Error(err)
 	}
 }
@@ -56,7 +56,7 @@ func TestCursor_RejectsInvalid(t *testing.T) {
 		"short":                            "AQ",
 		"huge":                             strings.Repeat("A", 1<<20),
 		"cursor of another user":           c.sealFeed(feedCursor{user: "user:other", feed: "home", below: 5}),
-		"cursor of a list":                 c.sealList(listCursor{followee: "user:viewer", place: "x"}),
+		"cursor of a list":                 c.sealList("user:viewer", "x"),
 		"another kind with as many fields": c.seal(listKind, string(viewer), "home", "5"),
 		"signed with another key":          foreign.sealFeed(feedCursor{user: viewer, feed: "home", below: 5}),
 		"padded":                           good + "=",
@@ -77,7 +77,7 @@ func TestCursor_RejectsInvalid(t *testing.T) {
 			t.Errorf("byte %d changed: got %v, want %v", i, err, ErrBadCursor)
 		}
 	}
-	list := c.sealList(listCursor{followee: "board:1", place: "x"})
+	list := c.sealList("board:1", "x")
 	if _, err := c.openList(list, "board:2"); !errors.Is(err, ErrBadCursor) {
 		t.Errorf("another list: got %v, want %v", err, ErrBadCursor)
 	}

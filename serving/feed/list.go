@@ -18,10 +18,10 @@ func (s *Service) List(
 	if err := checkLimit(limit); err != nil {
 		return ListPage{}, err
 	}
-	at := listCursor{followee: followee}
+	place := ""
 	if cursor != "" {
 		var err error
-		if at, err = s.cursors.openList(cursor, followee); err != nil {
+		if place, err = s.cursors.openList(cursor, followee); err != nil {
 			return ListPage{}, err
 		}
 	}
@@ -29,7 +29,7 @@ func (s *Service) List(
 		return ListPage{Items: []Pin{}, Degraded: []string{}}, nil
 	}
 	defer s.metrics.time("list", s.deps.Now)()
-	page := s.list(ctx, at, viewer, limit)
+	page := s.list(ctx, followee, place, viewer, limit)
 	s.metrics.count(page.Degraded)
 	return page, nil
 }
@@ -40,15 +40,15 @@ type listed struct {
 	next string
 }
 
-func (s *Service) list(ctx context.Context, at listCursor, viewer schemas.UserID, limit int) ListPage {
+func (s *Service) list(ctx context.Context, followee schemas.Followee, place string, viewer schemas.UserID, limit int) ListPage {
 	page := ListPage{Items: []Pin{}, Degraded: []string{}}
 	r := s.newListReader(viewer)
-	if r.blocks(ctx, at.followee) {
+	if r.blocks(ctx, followee) {
 		return page
 	}
 	for len(page.Items) < limit && r.skipped < s.cfg.MaxSkippedItems {
 		part, ok := callStore(ctx, r, func(ctx context.Context) (listed, error) {
-			pins, next, err := s.deps.Store.List(ctx, at.followee, at.place, limit-len(page.Items))
+			pins, next, err := s.deps.Store.List(ctx, followee, place, limit-len(page.Items))
 			return listed{pins, next}, err
 		})
 		items := itemsOf(part.pins)
@@ -60,11 +60,11 @@ func (s *Service) list(ctx context.Context, at listCursor, viewer schemas.UserID
 		if part.next == "" {
 			return page
 		}
-		if at.place = part.next; len(part.pins) == 0 { // the store has reached its own limit for reading on
+		if place = part.next; len(part.pins) == 0 { // the store has reached its own limit for reading on
 			break
 		}
 	}
-	next := s.cursors.sealList(at)
+	next := s.cursors.sealList(followee, place)
 	page.Next = &next
 	return page
 }

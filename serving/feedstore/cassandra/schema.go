@@ -117,30 +117,33 @@ func Statements(cfg Config, at Cluster) []string {
 // that cannot be changed in place, such as the type of a column, Apply reports all such differences and changes nothing. It
 // returns what it has changed.
 func Apply(ctx context.Context, cfg Config, at Cluster) (done []string, err error) {
-	session, err := admin(cfg, at)
-	if err != nil {
-		return nil, err
-	}
-	defer session.Close()
-	found, err := readSchema(ctx, session, cfg.Keyspace)
-	if err != nil {
-		return nil, err
-	}
-	repairs, problems := found.differences(cfg, at)
-	if len(problems) > 0 {
-		return nil, errors.Join(problems...)
-	}
-	for _, d := range repairs {
-		if err := session.Query(d.statement).ExecContext(ctx); err != nil {
-			return done, fmt.Errorf("%s: %w", d.what, err)
+	err = withSchema(ctx, cfg, at, func(session *gocql.Session, repairs []difference, problems []error) error {
+		if len(problems) > 0 {
+			return errors.Join(problems...)
 		}
-		done = append(done, d.what)
-	}
-	return done, nil
+		for _, d := range repairs {
+			if err := session.Query(d.statement).ExecContext(ctx); err != nil {
+				return fmt.Errorf("%s: %w", d.what, err)
+			}
+			done = append(done, d.what)
+		}
+		return nil
+	})
+	return done, err
 }
 
 // Verify returns an error for each difference between the cluster and the result of Apply.
 func Verify(ctx context.Context, cfg Config, at Cluster) error {
+	return withSchema(ctx, cfg, at, func(_ *gocql.Session, repairs []difference, problems []error) error {
+		for _, d := range repairs {
+			problems = append(problems, errors.New(d.what))
+		}
+		return errors.Join(problems...)
+	})
+}
+
+// withSchema calls do with the differences between the cluster and the configuration.
+func withSchema(ctx context.Context, cfg Config, at Cluster, do func(*gocql.Session, []difference, []error) error) error {
 	session, err := admin(cfg, at)
 	if err != nil {
 		return err
@@ -151,10 +154,7 @@ func Verify(ctx context.Context, cfg Config, at Cluster) error {
 		return err
 	}
 	repairs, problems := found.differences(cfg, at)
-	for _, d := range repairs {
-		problems = append(problems, errors.New(d.what))
-	}
-	return errors.Join(problems...)
+	return do(session, repairs, problems)
 }
 
 // admin creates a session for schema changes: without a keyspace, and with a long timeout.
