@@ -23,14 +23,16 @@ func (d Definition) scanned() []Definition {
 	return []Definition{d}
 }
 
-// settled returns the result of d from the results of scanned. vectors are the current embeddings of the pins that a
-// lookup needs.
-func (d Definition) settled(parts []Result, vectors map[schemas.PinID][]float32) Result {
+// vectorOf returns the current embedding of a pin, for lookups; empty: none.
+type vectorOf func(schemas.PinID) []float32
+
+// settled returns the result of d from the results of scanned.
+func (d Definition) settled(parts []Result, vector vectorOf) Result {
 	switch {
 	case d.Aggregate == Ratio:
 		return divide(d, parts[0], parts[1])
 	case d.Lookup:
-		return lookedUp(parts[0], vectors)
+		return lookedUp(parts[0], vector)
 	}
 	return parts[0]
 }
@@ -52,10 +54,10 @@ func compile(defs []Definition) compiled {
 }
 
 // settled returns the results of the definitions from the results of scanned.
-func (c compiled) settled(results []Result, vectors map[schemas.PinID][]float32) []Result {
+func (c compiled) settled(results []Result, vector vectorOf) []Result {
 	out := make([]Result, len(c.defs))
 	for i, d := range c.defs {
-		out[i] = d.settled(results[c.from[i]:c.from[i+1]], vectors)
+		out[i] = d.settled(results[c.from[i]:c.from[i+1]], vector)
 	}
 	return out
 }
@@ -118,15 +120,15 @@ func divideGroups(d Definition, of, by Groups, reasons []Reason) Result {
 
 // lookedUp returns the mean of the pins' vectors, each weighed by its group. It uses the vector length with the largest
 // total weight, or the longer one in a tie. Vectors of other lengths belong to another model and are skipped.
-func lookedUp(of Result, vectors map[schemas.PinID][]float32) Result {
+func lookedUp(of Result, vector vectorOf) Result {
 	groups, ok := of.Value.(Groups)
 	if !ok {
 		return of
 	}
-	length := dominant(groups, vectors)
+	length := dominant(groups, vector)
 	var mean meanVector
 	for _, pin := range slices.Sorted(maps.Keys(groups)) {
-		if v := vectors[schemas.PinID(pin)]; length > 0 && len(v) == length {
+		if v := vector(schemas.PinID(pin)); length > 0 && len(v) == length {
 			mean.addWeighed(v, groups[pin])
 		}
 	}
@@ -136,10 +138,10 @@ func lookedUp(of Result, vectors map[schemas.PinID][]float32) Result {
 }
 
 // dominant returns the vector length with the largest total weight, or 0 if no vector has a weight.
-func dominant(groups Groups, vectors map[schemas.PinID][]float32) int {
+func dominant(groups Groups, vector vectorOf) int {
 	weights := map[int]float64{}
 	for pin, weight := range groups {
-		if n := len(vectors[schemas.PinID(pin)]); n > 0 {
+		if n := len(vector(schemas.PinID(pin))); n > 0 {
 			weights[n] += weight
 		}
 	}

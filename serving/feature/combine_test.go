@@ -52,7 +52,7 @@ func TestLookedUp(t *testing.T) {
 		"not evaluated":             {absent(Deadline), absent(Deadline)},
 	}
 	for name, tt := range tests {
-		if diff := cmp.Diff(tt.want, lookedUp(tt.of, vectors)); diff != "" {
+		if diff := cmp.Diff(tt.want, lookedUp(tt.of, func(pin schemas.PinID) []float32 { return vectors[pin] })); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

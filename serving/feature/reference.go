@@ -34,15 +34,10 @@ func ReferenceByKey(def Definition, span Span, actions []schemas.EnrichedAction,
 		return Reference(def, span, actions)
 	}
 	weights := Reference(def.scanned()[0], span, actions)
-	vectors := map[schemas.PinID][]float32{}
-	if groups, ok := weights.Value.(Groups); ok {
-		for name := range groups {
-			if own, known := pins(schemas.PinID(name)); known {
-				vectors[schemas.PinID(name)] = own.Embedding
-			}
-		}
-	}
-	return def.settled([]Result{weights}, vectors)
+	return def.settled([]Result{weights}, func(pin schemas.PinID) []float32 {
+		own, _ := pins(pin)
+		return own.Embedding
+	})
 }
 
 // ReferencePair evaluates a definition of entity pair over the actions of its user. pins returns the data of a pin.

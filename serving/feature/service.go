@@ -164,10 +164,6 @@ func (s *Service) assemble(answer *Answer, q query, f *findings) {
 
 // settleUsers returns the results of q.actions for each requested user, alone or in a pair.
 func (s *Service) settleUsers(q query, f *findings) map[schemas.UserID][]Result {
-	vectors := make(map[schemas.PinID][]float32, len(f.pins))
-	for pin, a := range f.pins {
-		vectors[pin] = a.Embedding
-	}
 	users := slices.Clone(q.users)
 	for _, p := range q.pairs {
 		users = append(users, p.User)
@@ -175,13 +171,13 @@ func (s *Service) settleUsers(q query, f *findings) map[schemas.UserID][]Result 
 	all := map[schemas.UserID][]Result{}
 	for _, u := range users {
 		if all[u] == nil {
-			all[u] = s.settleUser(u, q, f, vectors)
+			all[u] = s.settleUser(u, q, f)
 		}
 	}
 	return all
 }
 
-func (s *Service) settleUser(u schemas.UserID, q query, f *findings, vectors map[schemas.PinID][]float32) []Result {
+func (s *Service) settleUser(u schemas.UserID, q query, f *findings) []Result {
 	scanned, ok := f.users[u]
 	switch {
 	case s.deps.Deleted.Has(u):
@@ -189,7 +185,7 @@ func (s *Service) settleUser(u schemas.UserID, q query, f *findings, vectors map
 	case !ok:
 		return slices.Repeat([]Result{f.missingResult(string(u))}, len(q.actions.defs))
 	}
-	results := q.actions.settled(scanned, vectors)
+	results := q.actions.settled(scanned, func(pin schemas.PinID) []float32 { return f.pins[pin].Embedding })
 	for i, d := range q.actions.defs {
 		if d.Lookup {
 			results[i] = f.bounded(results[i])

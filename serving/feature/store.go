@@ -219,39 +219,35 @@ func (w *writer) mean(c *schemas.ItemCounts) error {
 }
 
 func (w *writer) pin(p *schemas.PinAttributes) error {
-	w.key = pinKey(w.key[:0], p.Pin, facetsRow)
-	w.value = p.AppendBinary(packed.AppendFlag(appendRank(w.value[:0], p.Version), p.Deleted))
-	if err := w.batch.Merge(w.key, w.value, nil); err != nil {
+	facets := p.AppendBinary(packed.AppendFlag(appendRank(nil, p.Version), p.Deleted))
+	err := errors.Join(
+		w.merge(p.Pin, facetsRow, facets),
+		w.merge(p.Pin, attributesRow, appendAttributes(appendRank(nil, p.Version), p.Attributes)),
+		w.merge(p.Pin, embeddingRow, appendVector(appendRank(nil, p.Version), p.Embedding)),
+	)
+	if err != nil || !p.Deleted {
 		return err
 	}
 	w.key = pinKey(w.key[:0], p.Pin, actorsRow)
-	if p.Deleted {
-		if err := w.batch.Delete(w.key, nil); err != nil {
-			return err
-		}
-	}
-	w.key = pinKey(w.key[:0], p.Pin, attributesRow)
-	w.value = appendAttributes(appendRank(w.value[:0], p.Version), p.Attributes)
-	if err := w.batch.Merge(w.key, w.value, nil); err != nil {
-		return err
-	}
-	w.key = pinKey(w.key[:0], p.Pin, embeddingRow)
-	w.value = appendVector(appendRank(w.value[:0], p.Version), p.Embedding)
-	return w.batch.Merge(w.key, w.value, nil)
+	return w.batch.Delete(w.key, nil)
+}
+
+// merge writes a row of a pin, unless the store has one of a higher rank.
+func (w *writer) merge(pin schemas.PinID, row byte, value []byte) error {
+	w.key = pinKey(w.key[:0], pin, row)
+	return w.batch.Merge(w.key, value, nil)
 }
 
 // Checkpoint returns the applied offsets: the last ones that Write received for each partition.
 func (s *EmbeddedStore) Checkpoint() (topics.Checkpoint, error) {
 	at := topics.Checkpoint{}
 	err := s.db.Use(func(db *pebble.DB) error {
-		it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{markTable}, UpperBound: []byte{markTable + 1}})
-		if err != nil {
+		return scanTable(context.Background(), db, markTable, func(it *pebble.Iterator) (err error) {
+			for it.First(); it.Valid() && err == nil; it.Next() {
+				err = readCheckpoint(at, it.Key(), it.Value())
+			}
 			return err
-		}
-		for it.First(); it.Valid() && err == nil; it.Next() {
-			err = readCheckpoint(at, it.Key(), it.Value())
-		}
-		return errors.Join(err, it.Close())
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read feature checkpoint: %w", err)
