@@ -1,12 +1,12 @@
 package feature
 
 import (
-	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/smartfeed/smartfeed/internal/metrics"
 )
 
 // Metrics are the metrics of a Service and a Sink, one set per process.
@@ -23,43 +23,20 @@ type Metrics struct {
 
 // NewMetrics registers the metrics. It returns an error if reg has one of them already.
 func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
-	opts := func(name, help string) prometheus.Opts {
-		return prometheus.Opts{Name: "smartfeed_features_" + name, Help: help}
-	}
-	counters := func(label, name, help string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts(opts(name, help)), []string{label})
-	}
-	gauge := func(name, help string) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts(opts(name, help)))
-	}
+	s := metrics.New(reg, "smartfeed_features_")
 	m := &Metrics{
-		answers: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "smartfeed_features_request_duration_seconds",
-			Help:    "Time to answer a request for features, in seconds.",
-			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12), // 0.5 ms to 1 s
-		}),
-		degraded: counters("reason", "degraded_responses_total", "Responses with missing values, by reason."),
-		bad:      counters("topic", "dead_letters_total", "Input records sent to the dead-letter topic, by input topic."),
-		expired: prometheus.NewCounter(prometheus.CounterOpts(opts("expired_actions_total",
-			"Actions that arrived after their retention had ended and were not written."))),
-		endToEnd: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "smartfeed_features_end_to_end_latency_seconds",
-			Help:    "Time from the arrival of the first action of a batch until features include it, in seconds; with Pinot, the lag at each check.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16), // 1 ms to 33 s; the objective is one second
-		}),
-		open:  gauge("circuit_breaker_open", "1 while the circuit breaker of the feature store is open or half-open, otherwise 0."),
-		stale: gauge("definitions_stale", "1 while the definitions file is invalid and the previous definitions stay in use, otherwise 0."),
+		answers:  s.Seconds("request_duration_seconds", "Time to answer a request for features, in seconds.", 0.0005, 12), // 0.5 ms to 1 s
+		degraded: s.Counters("reason", "degraded_responses_total", "Responses with missing values, by reason."),
+		bad:      s.Counters("topic", "dead_letters_total", "Input records sent to the dead-letter topic, by input topic."),
+		expired:  s.Counter("expired_actions_total", "Actions that arrived after their retention had ended and were not written."),
+		endToEnd: s.Seconds("end_to_end_latency_seconds",
+			"Time from the arrival of the first action of a batch until features include it, in seconds; with Pinot, the lag at each check.",
+			0.001, 16), // 1 ms to 33 s; the objective is one second
+		open:  s.Gauge("circuit_breaker_open", "1 while the circuit breaker of the feature store is open or half-open, otherwise 0."),
+		stale: s.Gauge("definitions_stale", "1 while the definitions file is invalid and the previous definitions stay in use, otherwise 0."),
 	}
-	lag := prometheus.NewGaugeFunc(prometheus.GaugeOpts(opts("lag_seconds",
-		"Age of the oldest action that features may not include yet, in seconds, or 0 if there is none.")), m.lag)
-	var errs []error
-	for _, c := range []prometheus.Collector{m.answers, m.degraded, m.bad, m.expired, lag, m.endToEnd, m.open, m.stale} {
-		errs = append(errs, reg.Register(c))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("register feature metrics: %w", err)
-	}
-	return m, nil
+	s.Measure("lag_seconds", "Age of the oldest action that features may not include yet, in seconds, or 0 if there is none.", nil, m.lag)
+	return m, s.Err()
 }
 
 // setLate sets the function that the lag gauge calls: the age of the oldest record that waits to be written.

@@ -21,8 +21,6 @@ func newGate(name string, most int, calls *sync.WaitGroup) *gate {
 	return &gate{name: name, slots: make(chan struct{}, most), calls: calls}
 }
 
-func (g *gate) inFlight() int { return len(g.slots) }
-
 // call is a call in flight, with a deadline. The caller must call wait or leave, and may call both.
 type call[T any] struct {
 	ctx     context.Context // passed to the callee, with the deadline

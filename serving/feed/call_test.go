@@ -66,6 +66,6 @@ func TestGate_WaitsForSlotUntilDeadline(t *testing.T) {
 			t.Errorf("got %d, %v and %d, %v, want 1 and 3", one, err1, three, err3)
 		}
 		calls.Wait()
-		same(t, "in flight", g.inFlight(), 0)
+		same(t, "in flight", len(g.slots), 0)
 	})
 }

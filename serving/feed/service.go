@@ -202,7 +202,7 @@ type Service struct {
 	cfg     Config
 	deps    Deps
 	cursors cursors
-	metrics *metrics
+	metrics *measures
 
 	calls                    sync.WaitGroup
 	generator, store, served *gate
@@ -230,9 +230,8 @@ func New(cfg Config, deps Deps) (*Service, error) {
 	s.store = newGate("store", cfg.MaxConcurrentCalls, &s.calls)
 	s.served = newGate("served", cfg.MaxConcurrentCalls, &s.calls)
 	var err error
-	s.metrics, err = newMetrics(deps.Metrics, map[string]*gate{"generator": s.generator, "store": s.store, "served": s.served})
-	if err != nil {
-		return nil, fmt.Errorf("feed: register metrics: %w", err)
+	if s.metrics, err = newMeasures(deps.Metrics, s.generator, s.store, s.served); err != nil {
+		return nil, fmt.Errorf("feed: %w", err)
 	}
 	return s, nil
 }

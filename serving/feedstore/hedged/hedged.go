@@ -108,7 +108,7 @@ type Store struct {
 	stores  [2]feed.Store // by side
 	lag     Lag           // nil: neither store lags
 	balance *balance
-	metrics *metrics
+	metrics *measures
 	calls   sync.WaitGroup
 	warming chan struct{} // one slot for each warm read in flight
 
@@ -137,7 +137,7 @@ func New(cfg Config, stores Stores, reg prometheus.Registerer) (*Store, error) {
 	s.deletedUsers = kind[map[schemas.UserID]bool]{name: "deleted_users", topic: topics.UsersDeleted, same: same[map[schemas.UserID]bool]}
 	s.list = kind[listRead]{name: "list", topic: topics.Publications, same: same[listRead]}
 	var err error
-	if s.metrics, err = newMetrics(reg, s); err != nil {
+	if s.metrics, err = newMeasures(reg, s.balance); err != nil {
 		return nil, fmt.Errorf("hedged feed store: %w", err)
 	}
 	return s, nil
