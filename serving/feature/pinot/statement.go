@@ -1,8 +1,8 @@
 package pinot
 
 import (
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -32,70 +32,57 @@ type statement struct {
 	columns []column // of the answer, in order
 }
 
-// selected returns the beginning of a query for columns of a table.
-func selected(table string, columns []column) *strings.Builder {
+// newStatement returns a query for columns of the rows of a table that meet all conditions.
+func newStatement(table string, columns []column, end string, conditions ...string) statement {
 	names := make([]string, len(columns))
 	for i, c := range columns {
 		names[i] = c.name
 	}
-	b := &strings.Builder{}
-	b.WriteString("SELECT " + strings.Join(names, ", ") + " FROM " + table + " WHERE ")
-	return b
+	return statement{"SELECT " + strings.Join(names, ", ") + " FROM " + table + " WHERE " + strings.Join(conditions, " AND ") + " " + end, columns}
 }
 
 // ofUser returns the query for the actions of a user that the definitions read, newest first, at most most.
 func ofUser(user schemas.UserID, defs []feature.Definition, after, upTo int64, most int) statement {
-	columns := columnsOf(defs)
-	b := selected(TableName, columns)
-	in(b, actorColumn, []schemas.UserID{user})
-	b.WriteString(" AND " + timeColumn + " > " + strconv.FormatInt(after, 10))
-	b.WriteString(" AND " + timeColumn + " <= " + strconv.FormatInt(upTo, 10))
-	if verbs := commonVerbs(defs); len(verbs) > 0 {
-		b.WriteString(" AND ")
-		in(b, "verb", verbs)
+	conditions := []string{
+		in(actorColumn, allLiterals([]schemas.UserID{user})), fmt.Sprint(timeColumn, " > ", after), fmt.Sprint(timeColumn, " <= ", upTo),
 	}
-	b.WriteString(" ORDER BY " + timeColumn + " DESC, " + idColumn + " DESC LIMIT " + strconv.Itoa(most))
-	return statement{b.String(), columns}
+	if verbs := commonVerbs(defs); len(verbs) > 0 {
+		conditions = append(conditions, in("verb", allLiterals(verbs)))
+	}
+	return newStatement(TableName, columnsOf(defs), fmt.Sprintf("ORDER BY %s DESC, %s DESC LIMIT %d", timeColumn, idColumn, most), conditions...)
 }
 
 // ofSequences returns the query for the actions of a user that sequences read, the highest numbers first, at most most. All
 // verbs count for the numbers.
 func ofSequences(user schemas.UserID, defs []feature.Definition, after int64, most int) statement {
-	columns := append(columnsOf(defs), number())
-	b := selected(SequencesTable, columns)
-	in(b, actorColumn, []schemas.UserID{user})
-	b.WriteString(" AND " + timeColumn + " > " + strconv.FormatInt(after, 10) + " AND " + numberColumn + " > 0")
-	b.WriteString(" ORDER BY " + numberColumn + " DESC LIMIT " + strconv.Itoa(most))
-	return statement{b.String(), columns}
+	return newStatement(SequencesTable, append(columnsOf(defs), number()), fmt.Sprintf("ORDER BY %s DESC LIMIT %d", numberColumn, most),
+		in(actorColumn, allLiterals([]schemas.UserID{user})), fmt.Sprint(timeColumn, " > ", after), numberColumn+" > 0")
 }
 
-// in adds a condition. It returns the number of literals.
-func in[T ~string](b *strings.Builder, name string, values []T) int {
-	var quoted []string
+// allLiterals returns the literals of all values.
+func allLiterals[T ~string](values []T) (all []string) {
 	for _, v := range values {
-		quoted = append(quoted, literals(string(v))...)
+		all = append(all, literals(string(v))...)
 	}
-	b.WriteString(name + " IN (" + strings.Join(quoted, ", ") + ")")
-	return len(quoted)
+	return all
+}
+
+func in(name string, literals []string) string {
+	return name + " IN (" + strings.Join(literals, ", ") + ")"
 }
 
 // pinQuery is a query for rows about pins.
 type pinQuery struct {
-	table   string
-	columns []column
-	where   string // a further condition; "": none
-	most    int    // rows of a pin
+	table      string
+	columns    []column
+	conditions []string // further ones
+	most       int      // rows of a pin
 }
 
 // of returns the query for the rows of some pins.
 func (q pinQuery) of(pins []schemas.PinID) statement {
-	b := selected(q.table, q.columns)
-	ids := in(b, pinColumn, pins)
-	if q.where != "" {
-		b.WriteString(" AND " + q.where)
-	}
-	b.WriteString(" LIMIT " + strconv.Itoa(ids*q.most))
-	return statement{b.String(), q.columns}
+	ids := allLiterals(pins)
+	return newStatement(q.table, q.columns, fmt.Sprint("LIMIT ", len(ids)*q.most), slices.Concat([]string{in(pinColumn, ids)}, q.conditions)...)
 }
 
 // columnsOf returns the columns that the definitions read, those that order the rows, and the actor's.

@@ -66,7 +66,7 @@ func TestStatements(t *testing.T) {
 	fmt.Fprintf(&b, "-- last, taste\nrows: %s\n", ofUser(user, defs[7:9], 1000, 2000, 101).sql)
 	const odd = schemas.UserID("user:''")
 	fmt.Fprintf(&b, "-- two quotes in a row: both readings of the text\nrows: %s\n", ofUser(odd, defs[:1], 1000, 2000, 101).sql)
-	pins := pinQuery{table: PinsTable, columns: named(pinColumns(), pinColumn, embeddingColumn), where: "deleted = false", most: 2}
+	pins := pinQuery{table: PinsTable, columns: named(pinColumns(), pinColumn, embeddingColumn), conditions: []string{"deleted = false"}, most: 2}
 	fmt.Fprintf(&b, "-- pins\nrows: %s\n", pins.of([]schemas.PinID{"pin:1", "pin:o'neil", "pin:''"}).sql)
 	sequences := define(t, "- {name: s, entity: user, aggregate: sequence, verbs: save, columns: [objectAttributes.color, objectAttributes.embedding]}\n")
 	fmt.Fprintf(&b, "-- sequence\nrows: %s\n", ofSequences(user, sequences, 1000, 1025).sql)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -156,7 +155,7 @@ func (s *Store) Pins(ctx context.Context, pins []schemas.PinID, embeddings bool)
 		names = append(names, embeddingColumn)
 	}
 	all, r := make(map[schemas.PinID]feature.PinAttributes, len(pins)), reading{client: s.client}
-	q := pinQuery{table: PinsTable, columns: named(pinColumns(), names...), where: "deleted = false", most: 1}
+	q := pinQuery{table: PinsTable, columns: named(pinColumns(), names...), conditions: []string{"deleted = false"}, most: 1}
 	err := r.pins(ctx, q, pins, func(r *row) {
 		of := r.ObjectAttributes
 		all[schemas.PinID(r.Object)] = feature.PinAttributes{Facets: of.Facets, Attributes: of.Attributes, Embedding: of.Embedding}
@@ -208,7 +207,7 @@ func (r *reading) counts(ctx context.Context, pins []schemas.PinID, e *feature.I
 	}
 	seen := map[step]bool{}
 	q := pinQuery{table: CountsTable, columns: named(countColumns(), names...), most: int((upTo-from)*1000/int64(schemas.ItemStep)) + 1}
-	q.where = timeColumn + " >= " + strconv.FormatInt(from, 10) + " AND " + timeColumn + " <= " + strconv.FormatInt(upTo, 10)
+	q.conditions = []string{fmt.Sprint(timeColumn, " >= ", from), fmt.Sprint(timeColumn, " <= ", upTo)}
 	return r.pins(ctx, q, pins, func(r *row) {
 		at := step{schemas.PinID(r.Object), r.Timestamp}
 		if !seen[at] {
@@ -224,7 +223,7 @@ func (r *reading) means(ctx context.Context, pins []schemas.PinID, e *feature.It
 		return nil
 	}
 	deleted := map[schemas.ID]bool{}
-	q := pinQuery{table: PinsTable, columns: named(pinColumns(), pinColumn), where: "deleted = true", most: 1}
+	q := pinQuery{table: PinsTable, columns: named(pinColumns(), pinColumn), conditions: []string{"deleted = true"}, most: 1}
 	if err := r.pins(ctx, q, pins, func(r *row) { deleted[r.Object] = true }); err != nil {
 		return err
 	}
