@@ -3,7 +3,6 @@ package feature
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -14,18 +13,6 @@ const MaxKeys = 3
 // Grouping lists the paths that actions are grouped by, each once; none: no grouping. An action is in the group of each
 // combination of its values at the paths. It is in no group if it has no value at one of them.
 type Grouping []Path
-
-// String returns the paths as they are written in a definition.
-func (g Grouping) String() string {
-	names := make([]string, len(g))
-	for i, p := range g {
-		names[i] = p.String()
-	}
-	if len(g) < 2 {
-		return strings.Join(names, "")
-	}
-	return "[" + strings.Join(names, ", ") + "]"
-}
 
 // MarshalJSON writes a single path as a text, and several as a list.
 func (g Grouping) MarshalJSON() ([]byte, error) {

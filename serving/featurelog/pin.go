@@ -46,11 +46,3 @@ func (h *pinHistory) deleted() schemas.Micros {
 	}
 	return at
 }
-
-func (h *pinHistory) arrivals() []schemas.Micros {
-	var all []schemas.Micros
-	for _, p := range h.versions {
-		all = append(all, p.arrived)
-	}
-	return all
-}

@@ -43,20 +43,12 @@ func missing(v schemas.FeatureValue) bool {
 
 // isNull reports whether a value with this reason may be null. With Overflow there may be a value of other groups.
 func isNull(reason string) bool {
-	switch feature.Reason(reason) {
-	case feature.Window, feature.Cap:
-		return false
-	}
-	return true
+	r := feature.Reason(reason)
+	return r != feature.Window && r != feature.Cap
 }
 
 // incomplete reports whether a value was not evaluated, or only from a part of the actions. It cannot be compared.
 func incomplete(v schemas.FeatureValue) bool {
-	for _, r := range v.Reasons {
-		switch feature.Reason(r) {
-		case feature.Deadline, feature.Failed, feature.TooLarge, feature.Cap, feature.Erased:
-			return true
-		}
-	}
-	return false
+	reasons := []feature.Reason{feature.Deadline, feature.Failed, feature.TooLarge, feature.Cap, feature.Erased}
+	return slices.ContainsFunc(v.Reasons, func(r string) bool { return slices.Contains(reasons, feature.Reason(r)) })
 }

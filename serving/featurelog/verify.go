@@ -1,7 +1,6 @@
 package featurelog
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -116,9 +115,9 @@ func (v *Verifier) cuts(def feature.Definition, rec *schemas.LoggedFeatures) []c
 		}
 	}
 	for _, h := range v.pinsOf(def, rec) {
-		for _, at := range h.arrivals() {
-			if under(at) {
-				pins = append(pins, at-1)
+		for _, p := range h.versions {
+			if under(p.arrived) {
+				pins = append(pins, p.arrived-1)
 			}
 		}
 	}
@@ -176,20 +175,16 @@ func (d *Drift) compare(logged, now schemas.FeatureValue, wasLate func() bool) {
 // measure adds the numbers of two values to SMAPE. A number that only one of them has is 0 in the other.
 func (d *Drift) measure(a, b schemas.FeatureValue) {
 	x, y := numbers(a), numbers(b)
-	for name := range union(x, y) {
-		d.numbers++
+	both := maps.Clone(x)
+	maps.Copy(both, y)
+	for name := range both {
+		difference := 0.0
 		if sum := math.Abs(x[name]) + math.Abs(y[name]); sum > 0 {
-			d.SMAPE += (2*math.Abs(x[name]-y[name])/sum - d.SMAPE) / float64(d.numbers)
-		} else {
-			d.SMAPE -= d.SMAPE / float64(d.numbers)
+			difference = 2 * math.Abs(x[name]-y[name]) / sum
 		}
+		d.numbers++
+		d.SMAPE += (difference - d.SMAPE) / float64(d.numbers)
 	}
-}
-
-func union(x, y map[string]float64) map[string]float64 {
-	all := maps.Clone(x)
-	maps.Copy(all, y)
-	return all
 }
 
 // numbers returns the numbers of a value by their position.
@@ -228,10 +223,9 @@ func equal(a, b schemas.FeatureValue) bool {
 // Report returns the drifts, by feature.
 func (v *Verifier) Report() []Drift {
 	all := make([]Drift, 0, len(v.drifts))
-	for _, d := range v.drifts {
-		all = append(all, *d)
+	for _, name := range slices.Sorted(maps.Keys(v.drifts)) {
+		all = append(all, *v.drifts[name])
 	}
-	slices.SortFunc(all, func(a, b Drift) int { return cmp.Compare(a.Feature, b.Feature) })
 	return all
 }
 

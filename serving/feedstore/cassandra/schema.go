@@ -13,8 +13,8 @@ import (
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 )
 
-// column is a column of a table. key is "partition", "up" or "down" for a key (clustering, and its order), else "" or
-// "static".
+// column is a column of a table. key is "partition", which one column is, "up" or "down" for a key (clustering, and its
+// order), else "" or "static".
 type column struct{ name, kind, key string }
 
 // table is the required definition of a table.
@@ -67,22 +67,21 @@ func options(ttl time.Duration) map[string]string {
 
 // create returns the statement that creates the table.
 func (t table) create(keyspace string) string {
-	var partition, clustering, order, columns []string
+	var key, order, columns []string
 	for _, c := range t.columns {
 		def := c.name + " " + c.kind
 		switch c.key {
 		case "partition":
-			partition = append(partition, c.name)
+			key = append(key, "("+c.name+")")
 		case "up":
-			clustering, order = append(clustering, c.name), append(order, c.name+" ASC")
+			key, order = append(key, c.name), append(order, c.name+" ASC")
 		case "down":
-			clustering, order = append(clustering, c.name), append(order, c.name+" DESC")
+			key, order = append(key, c.name), append(order, c.name+" DESC")
 		case "static":
 			def += " static"
 		}
 		columns = append(columns, def)
 	}
-	key := append([]string{"(" + strings.Join(partition, ", ") + ")"}, clustering...)
 	text := fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s.%s (\n  %s,\n  PRIMARY KEY (%s)\n) WITH ",
 		keyspace, t.name, strings.Join(columns, ",\n  "), strings.Join(key, ", "))
 	if len(order) > 0 {
