@@ -19,6 +19,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/config"
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/testkit/cassandratest"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -195,9 +196,7 @@ func openStore(t *testing.T, name string, cfg cassandra.Config, at cassandra.Clu
 			t.Error(err)
 		}
 	})
-	limited, end := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer end()
-	must.OK(t, s.Connect(limited))
+	eventually.True(t, "the store has a session", s.Connected)
 	return s
 }
 

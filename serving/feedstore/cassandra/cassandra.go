@@ -36,7 +36,6 @@
 package cassandra
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -192,21 +191,4 @@ func (s *Store) Metric() prometheus.Collector {
 		}
 		return 0
 	})
-}
-
-// Connect waits until there is a session, or ctx ends. Run must be running.
-func (s *Store) Connect(ctx context.Context) error {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		_, err := s.conn()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return errors.Join(err, ctx.Err())
-		}
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 )
@@ -63,9 +64,7 @@ func run(t testing.TB, s *cassandra.Store) {
 		}
 	})
 	t.Cleanup(func() { cancel(); running.Wait() })
-	await, end := context.WithTimeout(t.Context(), timeout)
-	defer end()
-	must.OK(t, s.Connect(await))
+	eventually.True(t, "the store has a session", s.Connected)
 }
 
 // service runs a command of .ci/services for a server.

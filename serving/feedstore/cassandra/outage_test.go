@@ -54,11 +54,7 @@ func TestStore_Unavailable(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { _ = s.Run(ctx) })
-	waiting, end := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer end()
-	if err := s.Connect(waiting); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Connect: got %v, want %v", err, context.DeadlineExceeded)
-	}
+	time.Sleep(50 * time.Millisecond) // Run tries to connect
 	if s.Connected() {
 		t.Error("connected to no cluster")
 	}

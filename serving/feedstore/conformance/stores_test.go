@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
@@ -51,9 +52,7 @@ func TestRealCassandra(t *testing.T) {
 			}
 		})
 		t.Cleanup(func() { cancel(); running.Wait() })
-		await, end := context.WithTimeout(t.Context(), 2*time.Minute)
-		defer end()
-		must.OK(t, s.Connect(await))
+		eventually.True(t, "the store has a session", s.Connected)
 		return s
 	})
 }
