@@ -15,13 +15,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 
+	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/limit"
@@ -140,16 +140,11 @@ func CheckExposure(addr string, cfg Config, e Exposure) error {
 	if e.Callers && e.Peer && !e.Peers {
 		return errors.New("callers are authenticated and other processes of the deployment are not: set peers.secret_file, the same for all processes")
 	}
-	if e.Callers || cfg.Insecure || onLoopback(host) {
+	if e.Callers || cfg.Insecure || outgoing.OnLoopback(host) {
 		return nil
 	}
 	return fmt.Errorf("address %q is not a loopback address, and authentication is disabled: set auth.jwks or auth.secret_file, "+
 		"listen on 127.0.0.1, or, if a proxy or firewall protects the address, set api.insecure", addr)
-}
-
-func onLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || (err == nil && ip.IsLoopback())
 }
 
 // warn logs what unauthenticated or eavesdropping clients could do.
@@ -157,7 +152,7 @@ func (s *Server) warn(addr string) {
 	host, _, _ := net.SplitHostPort(addr) // checked
 	if s.deps.Auth == nil {
 		s.log.Warn("authentication is disabled: anyone who can reach this address can read every feed and publish events; see auth.secret_file", "address", addr)
-	} else if s.cert == nil && !onLoopback(host) {
+	} else if s.cert == nil && !outgoing.OnLoopback(host) {
 		s.log.Warn("tokens are sent over plain HTTP, where others on the network can read them; see api.tls, unless a proxy has TLS", "address", addr)
 	}
 }
