@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/smartfeed/smartfeed/internal/foreign"
+	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
@@ -33,7 +34,7 @@ func listenAdmin(cfg Config, scrape api.ScrapeCheck, metrics prometheus.Gatherer
 		return nil, fmt.Errorf("admin server: listen on %s: %w", cfg.Admin, err)
 	}
 	host, _, _ := net.SplitHostPort(cfg.Admin) // validated
-	if cfg.API.Insecure || isLoopback(host) {
+	if cfg.API.Insecure || outgoing.OnLoopback(host) {
 		scrape = nil
 	}
 	return &admin{l, metrics, cfg.hosts(), scrape}, nil

@@ -45,21 +45,13 @@ type App struct {
 	streams   *topics.Streams
 	publisher *topics.Publisher
 	deleted   topics.DeletedUsers
+	tables    []globalTable
 	ends      *topics.Log // end offsets of topics
 	groups    []*rows.Runner
-	generator contentGenerator     // nil: this process requests no chunks
+	services  peers.Local          // of the groups in this process, or all by peers
+	peers     *peers.Client        // nil: this process calls no others
 	local     *generator.Generator // of the local pools; nil: this process has none
-	related   feed.Neighbors       // nil: this process requests no neighbors
-	interests peers.Interests      // nil: this process requests no terms and interests
-	insights  peers.Insights       // nil: this process requests no insights
-	known     peers.Known          // nil: this process cannot check whether a user exists
-	users     peers.Users          // nil: this process cannot list users
-	others    others               // nil: this process does not request the state of others
 	decided   *topics.GlobalTable[schemas.InterestDecision]
-	retries   peers.Retries   // nil: this process does not request the state of retries
-	pulled    <-chan struct{} // closed when local has read the recents of pulled followees
-	hot       *generator.Hot  // the counts that local uses; nil without local
-	popular   *generator.Popular
 	features  *feature.Service // nil: not served by this process
 	store     feed.Store       // for reading feeds; nil: this process reads none
 	storeLag  *topics.StoreLag // of two feed stores; nil: there is one
@@ -79,13 +71,6 @@ type App struct {
 	components []processors.Component
 	supervisor *processors.Supervisor
 	closers    []func() error // in the order of opening; closed in reverse
-}
-
-// contentGenerator is the content generator, local or at the owners of the pools.
-type contentGenerator interface {
-	feed.Generator
-	feed.Explainer
-	feed.Pools
 }
 
 // opener opens one part of an App.

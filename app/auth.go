@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/outgoing"
@@ -90,15 +89,9 @@ func (c *Config) validateAdminAddress() error {
 	if err != nil {
 		return fmt.Errorf("admin: %q is not host:port", c.Admin)
 	}
-	if c.API.Insecure || isLoopback(host) || c.Metrics.TokenFile != "" {
+	if c.API.Insecure || outgoing.OnLoopback(host) || c.Metrics.TokenFile != "" {
 		return nil
 	}
 	return fmt.Errorf("admin: other machines can reach %q without authentication: listen on 127.0.0.1, set metrics.token_file "+
 		"to serve only metrics, or set api.insecure if a firewall or proxy protects the address", c.Admin)
-}
-
-// isLoopback reports whether only this machine can reach a host.
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }

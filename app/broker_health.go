@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/periodic"
+
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -32,12 +34,7 @@ func (h *brokerHealth) Run(ctx context.Context) error {
 	}
 	defer client.Close()
 	h.answered.Store(time.Now().UnixNano())
-	for {
-		select {
-		case <-time.After(brokerCheckEvery):
-		case <-ctx.Done():
-			return nil
-		}
+	return periodic.Run(ctx, brokerCheckEvery, func() error {
 		err := client.Ping(ctx)
 		if ctx.Err() != nil {
 			return nil
@@ -45,7 +42,8 @@ func (h *brokerHealth) Run(ctx context.Context) error {
 		if h.refused.Store(err != nil); err == nil {
 			h.answered.Store(time.Now().UnixNano())
 		}
-	}
+		return nil
+	})
 }
 
 // unavailable reports whether no broker responds. It also checks the time of the last response, because a request to a

@@ -34,6 +34,7 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature/pinot"
 	"github.com/smartfeed/smartfeed/serving/featurelog"
 	"github.com/smartfeed/smartfeed/serving/feed"
+	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 	"github.com/smartfeed/smartfeed/serving/peers"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
@@ -117,29 +118,17 @@ type EmbeddedConfig struct {
 // DefaultConfig returns the defaults, for one process on one machine.
 func DefaultConfig() Config {
 	broker := embedded.DefaultConfig()
-	c := settings.Defaults[Config]()
+	c := settings.Defaults[Config]() // of the nested structs, too
 	c.Kafka = []string{broker.Kafka}
 	c.Registry = broker.Registry
 	c.Verbs = schemas.DefaultVerbs()
-	c.Rows = rows.DefaultConfig()
 	c.Objects = objects.DefaultConfig()
 	c.Actors = actors.DefaultConfig()
-	c.Fanout = fanout.DefaultConfig()
 	c.Related = related.DefaultConfig()
-	c.Pools = pools.DefaultConfig()
 	c.Generator = generator.DefaultConfig()
-	c.Materialize = materialize.DefaultConfig()
 	c.Interests = interests.DefaultConfig()
-	c.Retries = retries.DefaultConfig()
-	c.FeedStore = defaultFeedStoreConfig()
-	c.Feed = feed.DefaultConfig()
-	c.Feature = feature.DefaultConfig()
-	c.Insight = insights.DefaultConfig()
+	c.FeedStore.Cassandra.Primary, c.FeedStore.Cassandra.Standby = cassandra.DefaultCluster(), cassandra.DefaultCluster()
 	c.Pinot = pinot.DefaultConfig()
-	c.FeatureLog = featurelog.DefaultConfig()
-	c.API = api.DefaultConfig()
-	c.Auth = auth.DefaultConfig()
-	c.Tracing = otlp.DefaultConfig()
 	return c
 }
 

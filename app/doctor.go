@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/internal/tools/doctor"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -25,7 +26,7 @@ import (
 // RunningDir returns the state directory of the process at c.HTTP if it runs on this machine, and c.Dir otherwise.
 func (c *Config) RunningDir(ctx context.Context, environ []string) string {
 	host, _, err := net.SplitHostPort(reachable(c.HTTP))
-	if err != nil || !isLoopback(host) {
+	if err != nil || !outgoing.OnLoopback(host) {
 		return c.Dir
 	}
 	at, err := c.ClientConfig(environ)

@@ -31,16 +31,6 @@ type CassandraConfig struct {
 // Validate reports every value that is out of range, with its path.
 func (c CassandraConfig) Validate() error { return settings.Nested(&c) }
 
-func defaultFeedStoreConfig() FeedStoreConfig {
-	return FeedStoreConfig{
-		Config: feedstore.DefaultConfig(),
-		Cassandra: CassandraConfig{
-			Config: cassandra.DefaultConfig(), Primary: cassandra.DefaultCluster(), Standby: cassandra.DefaultCluster(),
-		},
-		Hedge: hedged.DefaultConfig(),
-	}
-}
-
 // Validate reports every value that is out of range, with its path.
 func (c FeedStoreConfig) Validate() error {
 	err := settings.Nested(&c)

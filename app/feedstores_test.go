@@ -17,7 +17,7 @@ import (
 
 func TestFeedStoreConfig_ValidatesClusters(t *testing.T) {
 	at := func(primary, standby []string) FeedStoreConfig {
-		c := defaultFeedStoreConfig()
+		c := DefaultConfig().FeedStore
 		c.Cassandra.Primary.Hosts, c.Cassandra.Standby.Hosts = primary, standby
 		return c
 	}

@@ -278,7 +278,7 @@ func (l *life) check() {
 	for _, r := range l.readers {
 		waiting := 0
 		for _, source := range []schemas.Source{schemas.Following} {
-			pool, err := l.s.generator.Pool(l.s.t.Context(), r.user, source, everyCap)
+			pool, err := l.s.services.Generator.Pool(l.s.t.Context(), r.user, source, everyCap)
 			if err != nil {
 				l.s.t.Fatal(err)
 			}

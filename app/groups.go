@@ -60,7 +60,7 @@ func groups() []group {
 	}, {
 		name:   topics.Related,
 		define: func(p *App) rows.Group { return related.Group(p.cfg.Related, p.cfg.partitions(), p.streams) },
-		read:   func(p *App, r *rows.Runner) { p.related = related.Reader{Rows: r.View()} },
+		read:   func(p *App, r *rows.Runner) { p.services.Neighbors = related.Reader{Rows: r.View()} },
 		owners: topics.RelatedPairs,
 	}, {
 		name:   topics.Pools, // follows, blocks, visits and candidates
@@ -72,14 +72,14 @@ func groups() []group {
 			return interests.Group(p.cfg.Interests, p.cfg.partitions(), p.streams, p.deleted, p.decided)
 		},
 		read: func(p *App, r *rows.Runner) {
-			p.interests = interests.Reader{Rows: r.View(), Config: p.cfg.Interests, Partitions: p.cfg.partitions(), Now: time.Now}
+			p.services.Interests = interests.Reader{Rows: r.View(), Config: p.cfg.Interests, Partitions: p.cfg.partitions(), Now: time.Now}
 		},
 		owners: topics.InterestMarks,
 	}, {
 		name:   topics.Insights,
 		define: func(p *App) rows.Group { return insights.Group(p.cfg.Insight, p.streams, p.deleted) },
 		read: func(p *App, r *rows.Runner) {
-			p.insights = insights.NewReader(r.View(), p.cfg.partitions(), p.deleted)
+			p.services.Insights = insights.NewReader(r.View(), p.cfg.partitions(), p.deleted)
 		},
 		owners: topics.ActionsEnriched,
 	}, {
@@ -87,7 +87,9 @@ func groups() []group {
 		define: func(p *App) rows.Group {
 			return retries.Group(p.cfg.Retries, topics.Catalogue(topics.Profile{Partitions: p.cfg.partitions()}), p.streams)
 		},
-		read:   func(p *App, r *rows.Runner) { p.retries = retries.Reader{Rows: r.View(), Config: p.cfg.Retries} },
+		read: func(p *App, r *rows.Runner) {
+			p.services.Retries = retries.Reader{Rows: r.View(), Config: p.cfg.Retries}
+		},
 		owners: topics.DeadLetters,
 	}}
 }

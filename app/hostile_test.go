@@ -35,7 +35,7 @@ func (s *started) checkProcesses(n int) {
 		s.t.Fatalf("good events: %d %s", status, body)
 	}
 	s.wait()
-	pool, err := s.generator.Pool(s.t.Context(), "user:fan", schemas.Following, 1000)
+	pool, err := s.services.Generator.Pool(s.t.Context(), "user:fan", schemas.Following, 1000)
 	if err != nil {
 		s.t.Fatal(err)
 	}

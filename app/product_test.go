@@ -364,7 +364,7 @@ func (s *started) checkPools(d *dataset, limit int) {
 	for _, user := range d.users {
 		for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
 			want := d.product.Pool(user, source, limit)
-			got, err := s.generator.Pool(s.t.Context(), user, source, limit)
+			got, err := s.services.Generator.Pool(s.t.Context(), user, source, limit)
 			if err != nil {
 				s.t.Fatal(err)
 			}

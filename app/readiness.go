@@ -2,7 +2,6 @@ package app
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,7 +11,6 @@ import (
 	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
-	"github.com/smartfeed/smartfeed/topics"
 )
 
 // missing returns the texts of notReadyReasons.
@@ -82,22 +80,12 @@ func notReady(component, state, text string) api.NotReadyReason {
 
 // unreadTables returns the global tables that are still being read.
 func (p *App) unreadTables() (all []api.NotReadyReason) {
-	tables := map[string]<-chan struct{}{topics.UsersDeleted: p.deleted.Ready(), topics.InterestDecisions: p.decided.Ready()}
-	if p.local != nil {
-		tables[topics.RecentsPulled] = p.pulled
-	}
-	for _, topic := range slices.Sorted(maps.Keys(tables)) {
+	for _, t := range p.tables {
 		select {
-		case <-tables[topic]:
+		case <-t.ready:
 		default:
-			all = append(all, notReady(topic, "reading", topic+" is still being read"))
+			all = append(all, notReady(t.topic, "reading", t.topic+" is still being read"))
 		}
-	}
-	if p.local != nil && !p.hot.Ready() {
-		all = append(all, notReady(topics.HotPins, "reading", topics.HotPins+" is still being read"))
-	}
-	if p.local != nil && !p.popular.Ready() {
-		all = append(all, notReady(topics.PopularPins, "reading", topics.PopularPins+" is still being read"))
 	}
 	return all
 }

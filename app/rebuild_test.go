@@ -23,7 +23,7 @@ func (s *started) poolsOf(users []schemas.UserID) map[string]*schemas.Pool {
 	all := map[string]*schemas.Pool{}
 	for _, user := range users {
 		for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest, schemas.Related} {
-			pool, err := s.generator.Pool(s.t.Context(), user, source, everyCap)
+			pool, err := s.services.Generator.Pool(s.t.Context(), user, source, everyCap)
 			if err != nil {
 				s.t.Fatal(err)
 			}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/status"
-	"github.com/smartfeed/smartfeed/serving/peers"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -43,9 +42,9 @@ func (p *App) status(ctx context.Context) any {
 	defer cancel()
 	flows := make(chan []topics.Flow, 1)
 	go func() { flows <- p.flows(limited) }()
-	if p.others != nil {
+	if p.peers != nil {
 		own := p.cfg.peerAddress()
-		others, err := p.others.Processes(ctx, own)
+		others, err := p.peers.Processes(ctx, own)
 		s.AddProcesses(own, others, err)
 	}
 	s.AddLag(limited, p.ends)
@@ -97,9 +96,4 @@ func (p *App) processState() status.Process {
 // Process returns the state of this process for other processes.
 func (p *App) Process(context.Context) (json.RawMessage, error) {
 	return json.Marshal(p.processState())
-}
-
-// others lists the other processes. peers.Client implements it.
-type others interface {
-	Processes(ctx context.Context, but string) ([]peers.StatusResult, error)
 }

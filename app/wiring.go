@@ -12,11 +12,8 @@ import (
 	"github.com/smartfeed/smartfeed/internal/otlp"
 	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/internal/progress"
-	"github.com/smartfeed/smartfeed/processors/insights"
 	"github.com/smartfeed/smartfeed/processors/interests"
 	"github.com/smartfeed/smartfeed/processors/pools/generator"
-	"github.com/smartfeed/smartfeed/processors/related"
-	"github.com/smartfeed/smartfeed/processors/retries"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/api"
@@ -120,11 +117,23 @@ func (p *App) openStreams(ctx context.Context) error {
 		return err
 	}
 	p.onCloseDo(p.ends.Close)
-	p.deleted = topics.NewDeletedUsers(p.kafka, p.streams, p.instance(), p.log)
-	p.component("users-deleted", p.deleted.Run)
-	p.decided = topics.NewGlobalTable(p.kafka, p.streams.InterestDecisions, p.instance(), p.log)
-	p.component(topics.InterestDecisions, p.decided.Run)
+	p.deleted = topics.DeletedUsers{GlobalTable: openTable(p, p.streams.UsersDeleted)}
+	p.decided = openTable(p, p.streams.InterestDecisions)
 	return nil
+}
+
+// globalTable is a global table of this process. ready is closed when the process has read it.
+type globalTable struct {
+	topic string
+	ready <-chan struct{}
+}
+
+// openTable adds a global table as a component.
+func openTable[T any](p *App, s topics.Stream[T]) *topics.GlobalTable[T] {
+	t := topics.NewGlobalTable(p.kafka, s, p.instance(), p.log)
+	p.tables = append(p.tables, globalTable{s.Name, t.Ready()})
+	p.component(s.Name, t.Run)
+	return t
 }
 
 // afterGlobalTables starts run once the deleted users and the term decisions have been read. Without them, run could
@@ -180,7 +189,7 @@ func openGroups(names []string) opener {
 			}
 		}
 		if len(known) > 0 {
-			p.known, p.users = known, userRows{p.generations, known[topics.Fanout]}
+			p.services.Known, p.services.Users = known, userRows{p.generations, known[topics.Fanout]}
 		}
 		return nil
 	}
@@ -223,32 +232,25 @@ func (p *App) openGenerations(ctx context.Context, g group, cfg rows.Config, env
 
 // openGenerator opens the content generator on the local pools.
 func (p *App) openGenerator(view generator.Rows) error {
-	recents := topics.NewGlobalTable(p.kafka, p.streams.RecentsPulled, p.instance(), p.log)
-	pulled := generator.NewPulled(recents.Ready())
+	recents, counts, tops := openTable(p, p.streams.RecentsPulled), openTable(p, p.streams.HotPins), openTable(p, p.streams.PopularPins)
+	pulled, hot := generator.NewPulled(recents.Ready()), generator.NewHot(counts.Ready())
+	popular := generator.NewPopular(p.cfg.Objects.Popular.HalfLife, tops.Ready())
 	recents.OnChange(pulled.Change)
-	p.component(topics.RecentsPulled, recents.Run)
-	p.pulled = recents.Ready()
-	counts := topics.NewGlobalTable(p.kafka, p.streams.HotPins, p.instance(), p.log)
-	p.hot = generator.NewHot(counts.Ready())
-	counts.OnChange(p.hot.Change)
-	p.component(topics.HotPins, counts.Run)
-	tops := topics.NewGlobalTable(p.kafka, p.streams.PopularPins, p.instance(), p.log)
-	p.popular = generator.NewPopular(p.cfg.Objects.Popular.HalfLife, tops.Ready())
-	tops.OnChange(p.popular.Change)
-	p.component(topics.PopularPins, tops.Run)
+	counts.OnChange(hot.Change)
+	tops.OnChange(popular.Change)
 	guard, err := outgoing.New(p.cfg.Outgoing, nil)
 	if err != nil {
 		return err
 	}
 	p.local, err = generator.New(p.cfg.Pools, p.generatorConfig(), generator.Deps{
-		Rows: view, End: generator.DataEnd{Log: p.ends}, Streams: p.streams, Deleted: p.deleted, Pulled: pulled, Hot: p.hot, Popular: p.popular,
+		Rows: view, End: generator.DataEnd{Log: p.ends}, Streams: p.streams, Deleted: p.deleted, Pulled: pulled, Hot: hot, Popular: popular,
 		Features: p.matrix, Embeddings: p.embeddings, Dial: guard.DialContext, Extensions: p.extensions, Metrics: p.metrics,
 	})
 	if err != nil {
 		return err
 	}
 	p.onCloseDo(p.local.Close)
-	p.generator = p.local
+	p.services.Generator = p.local
 	return nil
 }
 
@@ -286,12 +288,13 @@ func (p *App) openPeers(context.Context) error {
 	if err := p.configurePeerClient(&deps); err != nil {
 		return err
 	}
-	client, err := peers.NewClient(deps)
+	c, err := peers.NewClient(deps)
 	if err != nil {
 		return err
 	}
-	p.onCloseDo(client.Close)
-	p.generator, p.related, p.retries, p.interests, p.insights, p.others, p.known, p.users = client, client, client, client, client, client, client, client
+	p.onCloseDo(c.Close)
+	p.peers = c
+	p.services = peers.Local{Generator: c, Neighbors: c, Retries: c, Interests: c, Insights: c, Known: c, Users: c}
 	return nil
 }
 
@@ -311,16 +314,16 @@ func (p *App) openServer(context.Context) error {
 			return fmt.Errorf("console: %w", err)
 		}
 		deps.Feed, deps.Features, deps.Console = p.feed, p.features, console
-		deps.DeadLetters = newDeadLetters(p.kafka, p.streams, p.retries)
+		deps.DeadLetters = newDeadLetters(p.kafka, p.streams, p.services.Retries)
 		deps.Insights = insight.NewService(insight.Config{
 			Partitions: p.cfg.partitions(), SequenceDays: p.cfg.Insight.SequenceDays(), Timeout: p.cfg.Insight.Timeout,
 			Arms: func() map[string]map[string]float64 { return p.current.Load().Generator.Feeds.ArmShares() },
-		}, p.insights, time.Now)
-		deps.Known = knownUsers{p.deleted, p.known}
-		deps.Directory = users{p.users, p.cfg.partitions()}
+		}, p.services.Insights, time.Now)
+		deps.Known = knownUsers{p.deleted, p.services.Known}
+		deps.Directory = users{p.services.Users, p.cfg.partitions()}
 		deps.Config = func(changed bool) (any, error) { return p.current.Load().Values(config.Options{Changed: changed}) }
 		deps.Dictionary = interests.Service{
-			Config: p.cfg.Interests, Partitions: p.cfg.partitions(), Rows: p.interests, Decisions: p.decided, Deleted: p.deleted,
+			Config: p.cfg.Interests, Partitions: p.cfg.partitions(), Rows: p.services.Interests, Decisions: p.decided, Deleted: p.deleted,
 			Pins: p.store, Publisher: p.publisher,
 		}
 	}
@@ -344,26 +347,8 @@ func (p *App) peer() http.Handler {
 		return nil
 	}
 	var local peers.Local
-	if p.local != nil {
-		local.Generator = p.local
-	}
-	if r, ok := p.related.(related.Reader); ok {
-		local.Neighbors = r
-	}
-	if r, ok := p.retries.(retries.Reader); ok {
-		local.Retries = r
-	}
-	if r, ok := p.interests.(interests.Reader); ok {
-		local.Interests = r
-	}
-	if r, ok := p.insights.(*insights.Reader); ok {
-		local.Insights = r
-	}
-	if r, ok := p.known.(groupRows); ok {
-		local.Known = r
-	}
-	if r, ok := p.users.(userRows); ok {
-		local.Users = r
+	if p.peers == nil {
+		local = p.services
 	}
 	if local == (peers.Local{}) && p.cfg.Auth.Enabled() && p.cfg.Peers.SecretFile == "" {
 		return nil // no process can authenticate as a peer, and no request needs these routes

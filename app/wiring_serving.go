@@ -169,7 +169,7 @@ func (p *App) openFeed(context.Context) error {
 	}
 	log := feed.NewLog(client, p.streams)
 	p.feed, err = feed.New(p.cfg.Feed, feed.Deps{
-		Generator: p.generator, Explainer: p.generator, Pools: p.generator, Neighbors: p.related,
+		Generator: p.services.Generator, Explainer: p.services.Generator, Pools: p.services.Generator, Neighbors: p.services.Neighbors,
 		Store: p.store, Deleted: p.deleted, TTL: p.cfg.FeedStore.ttl(),
 		Served: log, Activity: log, CursorKey: key, Metrics: p.metrics,
 	})
