@@ -1,17 +1,257 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/client"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/featurelog"
 	"github.com/smartfeed/smartfeed/topics"
 )
+
+// evaluation has the flags for the entities and the time of a request for features.
+type evaluation struct {
+	sets               []string // only of featureCommand
+	users, pins, pairs []string
+	at                 string
+}
+
+func (p *program) featureCommand() *cobra.Command {
+	var e evaluation
+	cmd := &cobra.Command{
+		Use:   "features [NAME...]",
+		Short: "Evaluate features, or list all features",
+		Example: `  smartfeed query features
+  smartfeed query features interests_24h last_actions --user user:ada
+  smartfeed query features pair_author_96h --pair 'user:ada|pin:42'
+  smartfeed query features --set ranking --user user:ada --pin pin:42`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: p.completeNames(0, func(n names) []string { return n.features }),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			req, err := e.request(names)
+			if err != nil {
+				return err
+			}
+			calls := requests(p, (*tables).features, func(*cobra.Command, []string) (request, error) {
+				return request{path: []string{"features"}, body: req}, nil
+			})
+			if e.empty() {
+				calls = requests(p, (*tables).definitions, func(*cobra.Command, []string) (request, error) {
+					return request{path: []string{"features"}}, nil
+				})
+			}
+			return calls(cmd, names)
+		},
+	}
+	cmd.Flags().StringArrayVar(&e.sets, "set", nil, "feature set to evaluate (repeatable)")
+	e.flags(cmd)
+	return cmd
+}
+
+// flags adds the flags for the entities and the time.
+func (e *evaluation) flags(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&e.users, "user", nil, "user to evaluate for (repeatable)")
+	cmd.Flags().StringArrayVar(&e.pins, "pin", nil, "pin to evaluate for (repeatable)")
+	cmd.Flags().StringArrayVar(&e.pairs, "pair", nil, "pair to evaluate for, USER|PIN (repeatable)")
+	cmd.Flags().StringVar(&e.at, "at", "", "end of the windows, RFC 3339 (default now)")
+}
+
+// empty reports whether no entity is given.
+func (e *evaluation) empty() bool { return len(e.users)+len(e.pins)+len(e.pairs) == 0 }
+
+// request returns the request for the flags, or a *command.UsageError.
+func (e *evaluation) request(names []string) (feature.Request, error) {
+	if (len(names)+len(e.sets) == 0) != e.empty() {
+		return feature.Request{}, command.Usagef("want names of features and a --user, --pin or --pair, or a --set in place of the names; to list the features, want neither")
+	}
+	req, err := e.entities()
+	req.Features, req.FeatureSets = names, e.sets
+	return req, err
+}
+
+// entities parses the entities and the time in the flags. Its error is a *command.UsageError.
+func (e *evaluation) entities() (req feature.Request, err error) {
+	if req.Users, err = parsed(e.users, schemas.ParseUserID); err != nil {
+		return req, err
+	}
+	if req.Pins, err = parsed(e.pins, schemas.ParsePinID); err != nil {
+		return req, err
+	}
+	if req.Pairs, err = parsed(e.pairs, parsePair); err != nil {
+		return req, err
+	}
+	if at, err := parseTime("at", e.at); err != nil {
+		return req, usage(err)
+	} else if !at.IsZero() {
+		req.At = &at
+	}
+	return req, nil
+}
+
+func parsed[T any](texts []string, parse func(string) (T, error)) ([]T, error) {
+	all := make([]T, 0, len(texts))
+	for _, text := range texts {
+		v, err := parse(text)
+		if err != nil {
+			return nil, usage(err)
+		}
+		all = append(all, v)
+	}
+	return all, nil
+}
+
+// parsePair parses a pair in the form of answers, user:…|pin:…. The user ends at the first |pin:.
+func parsePair(text string) (feature.UserPin, error) {
+	user, pin, ok := strings.Cut(text, "|pin:")
+	if !ok {
+		return feature.UserPin{}, fmt.Errorf("pair: %.64q: want USER|PIN", text)
+	}
+	u, err := schemas.ParseUserID(user)
+	if err != nil {
+		return feature.UserPin{}, err
+	}
+	p, err := schemas.ParsePinID("pin:" + pin)
+	return feature.UserPin{User: u, Pin: p}, err
+}
+
+// parseTime parses the value of a flag. The zero time stands for "".
+func parseTime(flag, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return t, fmt.Errorf("--%s: %q: want a time such as 2026-11-20T10:00:00Z", flag, text)
+	}
+	return t, nil
+}
+
+// definitions is the answer of GET /v1/features.
+type definitions struct {
+	Features    []client.Definition
+	FeatureSets map[string][]string `json:"feature_sets"`
+}
+
+func (t *tables) definitions(d definitions) {
+	t.row("NAME", "OF", "WINDOW", "AGGREGATE", "MEANING")
+	for _, f := range d.Features {
+		t.row(f.Name, f.Entity, f.Window, f.Aggregate, f.Description)
+	}
+	for _, set := range slices.Sorted(maps.Keys(d.FeatureSets)) {
+		t.row(fmt.Sprintf("set %s: %s", set, strings.Join(d.FeatureSets[set], ", ")))
+	}
+}
+
+// featureValues is an answer with decoded values.
+type featureValues struct {
+	client.FeaturesAnswer
+	Values map[string]map[string]any `json:"values"`
+}
+
+func (t *tables) features(v featureValues) {
+	t.row("ENTITY", "FEATURE", "VALUE")
+	for _, entity := range slices.Sorted(maps.Keys(v.Values)) {
+		for _, name := range slices.Sorted(maps.Keys(v.Values[entity])) {
+			for _, text := range spelled(v.Values[entity][name]) {
+				t.row(entity, name, text)
+			}
+		}
+	}
+	for _, m := range v.Missing {
+		t.row(fmt.Sprintf("missing: %s of %s: %s", m.Feature, m.Entity, m.Reason))
+	}
+	t.degraded(v.Degraded)
+	t.row("as of " + local(v.AsOf))
+}
+
+// spelled formats a value as one text per part: the groups, greatest first, or the entries of a list.
+func spelled(value any) (texts []string) {
+	switch v := value.(type) {
+	case map[string]any:
+		if times, ok := v["time"].([]any); ok {
+			texts = spelledSequence(times, v)
+			break
+		}
+		groups := slices.Sorted(maps.Keys(v))
+		slices.SortStableFunc(groups, func(a, b string) int { return cmp.Compare(number(v[b]), number(v[a])) })
+		for _, g := range groups {
+			texts = append(texts, cell(v[g])+" "+g)
+		}
+	case []any:
+		texts = spelledList(v)
+	default:
+		return []string{cell(v)}
+	}
+	if len(texts) == 0 {
+		return []string{"none"}
+	}
+	return texts
+}
+
+// spelledSequence returns a text per action, with the elements of its columns.
+func spelledSequence(times []any, columns map[string]any) (texts []string) {
+	for i, at := range times {
+		text := ""
+		for _, name := range slices.Sorted(maps.Keys(columns)) {
+			column, _ := columns[name].([]any)
+			if i >= len(column) {
+				continue
+			}
+			switch v := column[i].(type) {
+			case string:
+				text += v + " "
+			case []any:
+				text += vector(v) + " "
+			}
+		}
+		texts = append(texts, text+"at "+local(time.UnixMilli(int64(number(at)))))
+	}
+	return texts
+}
+
+func number(v any) float64 {
+	n, _ := v.(float64)
+	return n
+}
+
+func spelledList(list []any) (texts []string) {
+	for _, entry := range list {
+		switch e, _ := entry.(map[string]any); {
+		case e == nil: // a number
+			return []string{vector(list)}
+		case e["value"] != nil: // of top
+			texts = append(texts, cell(e["count"])+" "+cell(e["value"]))
+		default: // of last
+			texts = append(texts, cell(e["verb"])+" "+cell(e["object"])+" at "+cell(e["timestamp"]))
+		}
+	}
+	return texts
+}
+
+// vector formats the first numbers of a vector and how many there are.
+func vector(list []any) string {
+	const most = 4
+	first := make([]string, min(len(list), most))
+	for i := range first {
+		first[i] = cell(list[i])
+	}
+	dots := ""
+	if len(list) > most {
+		dots = " …"
+	}
+	return fmt.Sprintf("[%s%s] %d numbers", strings.Join(first, " "), dots, len(list))
+}
 
 // featuresCommand returns the commands for definitions and the training log.
 func (p *program) featuresCommand() *cobra.Command {

@@ -16,6 +16,7 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -172,4 +173,76 @@ func parse(text string, t reflect.Type) (reflect.Value, error) {
 		return reflect.Value{}, err
 	}
 	return reflect.ValueOf(value).Convert(t), nil
+}
+
+// Within returns an error if a field's value is outside [low, high] or NaN: "pools.max_candidates: 5: want 10 to 1000000".
+func Within[T cmp.Ordered](field string, v, low, high T) error {
+	if v >= low && v <= high { // false for NaN
+		return nil
+	}
+	return fmt.Errorf("%s: %s: want %s to %s", field, text(v), text(low), text(high))
+}
+
+func text(v any) string {
+	if d, ok := v.(time.Duration); ok {
+		return Short(d)
+	}
+	return fmt.Sprint(v)
+}
+
+// Short formats a duration as 24h where Duration.String returns 24h0m0s.
+func Short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// Nested calls the method Validate of each nested struct that has one, and prepends the struct's name to its problems.
+// config is a pointer to a struct.
+func Nested(config any) error {
+	v := reflect.ValueOf(config).Elem()
+	var problems []error
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		nested, ok := v.Field(i).Addr().Interface().(interface{ Validate() error })
+		switch {
+		case !ok || f.Type.Kind() != reflect.Struct:
+		case strings.HasSuffix(f.Tag.Get("yaml"), ",inline"):
+			problems = append(problems, nested.Validate())
+		default:
+			problems = append(problems, Under(Name(f), nested.Validate()))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Under prepends the name of a nested struct to each of its problems. They then start with the full path of a value:
+// "pools.max_candidates: …".
+func Under(name string, err error) error {
+	var out []error
+	for _, e := range Split(err) {
+		out = append(out, fmt.Errorf("%s.%w", name, e))
+	}
+	return errors.Join(out...)
+}
+
+// Split returns the errors in joined errors, at every depth. It returns none for nil.
+func Split(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var out []error
+	for _, e := range joined.Unwrap() {
+		out = append(out, Split(e)...)
+	}
+	return out
 }

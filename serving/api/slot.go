@@ -2,7 +2,11 @@ package api
 
 import (
 	"context"
+	"errors"
+	"io"
+	"mime"
 	"net/http"
+	"os"
 
 	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/limit"
@@ -101,4 +105,83 @@ func holder(c auth.Caller, r *http.Request) (who string, bounded bool) {
 	}
 	who, bounded = limit.AddressOf(r.RemoteAddr)
 	return "a" + who, bounded
+}
+
+// incoming is the body of a request while it is received. Only the bytes received count against the limits of bodies, not
+// the announced length. While the body waits for further bytes, the request releases its slot of the requests in flight.
+// The caller must end share when the content of the body is no longer needed.
+type incoming struct {
+	in    io.Reader
+	share *limit.Share
+	slot  *slot
+	came  int64
+}
+
+// receive starts to read a body of at most most bytes. It reserves least bytes, the minimum to read a body, at once. A body
+// that announces a greater length, or that exceeds the current limits, is rejected unread.
+func (s *Server) receive(w http.ResponseWriter, r *http.Request, most, least int64, room *limit.Budget) (*incoming, error) {
+	if r.ContentLength > most {
+		return nil, &http.MaxBytesError{Limit: most}
+	}
+	p, _ := r.Context().Value(slotKey{}).(*slot)
+	b := &incoming{in: http.MaxBytesReader(w, r.Body, most), share: room.Share(p.holder), slot: p}
+	if err := errors.Join(b.share.Fits(r.ContentLength), b.share.Grow(least)); err != nil {
+		b.share.End()
+		return nil, refusal(err)
+	}
+	return b, nil
+}
+
+// Read waits for bytes without a slot.
+func (b *incoming) Read(p []byte) (int, error) {
+	b.slot.leave()
+	n, err := b.in.Read(p)
+	b.came += int64(n)
+	if err := b.slot.retake(); err != nil {
+		return n, err
+	}
+	if err := b.share.Grow(b.came); err != nil {
+		return n, refusal(err)
+	}
+	return n, err
+}
+
+// refusal returns the answer to a body that exceeds a limit of bodies.
+func refusal(err error) error {
+	if errors.Is(err, limit.ErrAll) {
+		return unavailable("at capacity: too many bytes of request bodies are in flight")
+	}
+	p := problem(http.StatusTooManyRequests, "the caller has too many bytes of request bodies in flight")
+	p.retryAfter = 1
+	return p
+}
+
+// checkContent rejects a body with another content type or with a content encoding. A body without a content type is
+// accepted.
+func checkContent(r *http.Request, want string) error {
+	if packed := r.Header.Get("Content-Encoding"); packed != "" && packed != "identity" {
+		return problem(http.StatusUnsupportedMediaType, "content encoding %q is not supported; send the body uncompressed", packed)
+	}
+	given := r.Header.Get("Content-Type")
+	if given == "" {
+		return nil
+	}
+	if media, _, err := mime.ParseMediaType(given); err != nil || media != want {
+		return problem(http.StatusUnsupportedMediaType, "content type %q is not supported; want %s", given, want)
+	}
+	return nil
+}
+
+// readError distinguishes a body that is too large or exceeds a limit, one that did not arrive in time, and one whose sender
+// disconnected.
+func readError(err error) error {
+	var tooBig *http.MaxBytesError
+	var refused *Problem
+	switch {
+	case errors.As(err, &tooBig), errors.As(err, &refused):
+		return err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return problem(http.StatusRequestTimeout, "the body did not arrive in time")
+	}
+	return problem(http.StatusBadRequest, "the body was not received completely")
 }

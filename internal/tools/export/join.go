@@ -1,8 +1,14 @@
 package export
 
 import (
+	"context"
+	"errors"
+	"io"
 	"math"
 	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/training"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -83,4 +89,131 @@ func (b *batch) labelsOf(item int, s span) []training.Label {
 		}
 	}
 	return labels
+}
+
+// actionSlack is subtracted from the time of a visit to find the first records of actions after it: event times may be ahead by
+// schemas.MaxAhead, and the clocks of the servers differ.
+const actionSlack = time.Hour
+
+// errUntil stops the reading of visits at Config.Until.
+var errUntil = errors.New("until")
+
+// partition writes the visits of a partition, starting at an offset.
+func (e *job) partition(ctx context.Context, partition int32, from int64) error {
+	batch := extent{partition: partition, first: from, last: from - 1}
+	b := newBatch(e.Labels)
+	flush := func(next extent) error {
+		err := e.flush(ctx, batch, b)
+		batch, b = next, newBatch(e.Labels)
+		return err
+	}
+	name := e.VisitLog.Name
+	err := e.log.ReadTo(ctx, name, partition, from, e.ends[name][partition], decoded(e.VisitLog, func(v *schemas.LoggedVisit, r *kgo.Record) error {
+		if !e.Until.IsZero() && v.Time >= schemas.MicrosOf(e.Until) {
+			return errUntil
+		}
+		open := batch.open || !span{until: schemas.MicrosOf(e.Now)}.final(e.Labels, v.Time)
+		if open != batch.open || b.bytes > e.MaxBatchBytes {
+			if err := flush(extent{partition, r.Offset, r.Offset, open}); err != nil {
+				return err
+			}
+		}
+		batch.last = r.Offset
+		e.add(b, v, len(r.Value))
+		return nil
+	}))
+	if err != nil && !errors.Is(err, errUntil) {
+		return err
+	}
+	return flush(extent{})
+}
+
+// add adds a visit to a batch, unless it is not to be exported.
+func (e *job) add(b *batch, v *schemas.LoggedVisit, bytes int) {
+	if e.deleted[v.User] || !e.Since.IsZero() && v.Time < schemas.MicrosOf(e.Since) {
+		e.total.Skipped++
+		return
+	}
+	b.addVisit(v, bytes)
+}
+
+// flush joins a batch with the actions and writes its files.
+func (e *job) flush(ctx context.Context, of extent, b *batch) error {
+	if len(b.visits) == 0 {
+		return nil
+	}
+	complete, err := e.join(ctx, of.partition, b)
+	if err != nil {
+		return err
+	}
+	byDay := map[string][]visit{}
+	for _, v := range b.visits {
+		day := v.Time.Time().Format(time.DateOnly)
+		byDay[day] = append(byDay[day], v)
+	}
+	var temps []string
+	for day, visits := range byDay {
+		path, err := e.files.create(day, of, func(out io.Writer) error { return e.write(ctx, out, b, visits, complete) })
+		if err != nil {
+			return err
+		}
+		temps = append(temps, path)
+	}
+	e.count(of, b, len(temps))
+	return e.files.commit(of, temps)
+}
+
+func (e *job) count(of extent, b *batch, files int) {
+	e.total.Visits += len(b.visits)
+	e.total.Items += len(b.times)
+	e.total.Files += files
+	if of.open {
+		e.total.Open += len(b.visits)
+	}
+	e.progress.Add(len(b.visits))
+}
+
+// join adds the actions to a batch, and returns the time for which they are complete.
+func (e *job) join(ctx context.Context, partition int32, b *batch) (span, error) {
+	name := e.ActionsEnriched.Name
+	complete := span{since: math.MinInt64, until: schemas.MicrosOf(e.Now)}
+	offsets, err := e.log.From(ctx, b.oldest.Time().Add(-actionSlack), name)
+	if err != nil {
+		return complete, err
+	}
+	start := e.starts[name][partition]
+	from := max(start, offsets[name][partition])
+	if start > 0 && from == start { // the topic has deleted earlier actions; the first record sets the time
+		complete.since = complete.until
+	}
+	err = e.log.ReadAround(ctx, name, partition, from, e.ends[name][partition], decoded(e.ActionsEnriched, func(a *schemas.EnrichedAction, r *kgo.Record) error {
+		if complete.since == complete.until {
+			complete.since = schemas.MicrosOf(r.Timestamp)
+		}
+		b.addAction(a)
+		return nil
+	}))
+	return complete, err
+}
+
+// write writes a file.
+func (e *job) write(ctx context.Context, out io.Writer, b *batch, visits []visit, complete span) error {
+	layout := e.layout(visits)
+	w, err := training.NewWriter(out, layout)
+	if err != nil {
+		return err
+	}
+	for _, v := range visits {
+		for i := range v.Items {
+			r := row(layout, v, i)
+			r.Labels = b.labelsOf(v.item+i, complete)
+			if err := w.Write(r); err != nil {
+				return err
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return w.Close()
 }

@@ -2,10 +2,13 @@ package lastfm
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/internal/tools/load"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -73,4 +76,116 @@ func (i *Importer) phase(ctx context.Context, p part, wait bool) (Phase, error) 
 	}
 	phase.Processed = working.Done().Seconds()
 	return phase, nil
+}
+
+// Summary is the result of an import.
+type Summary struct {
+	Counts
+	LastAction time.Time `json:"last_action"` // --last-action of an identical import
+	Phases     []Phase   `json:"phases"`
+	Seconds    float64   `json:"seconds"`
+
+	// Results are the counts of the processes, if the import waited for all events and the processes responded.
+	Results   *topics.Results `json:"results,omitempty"`
+	NoResults string          `json:"-"` // why Results is unknown
+}
+
+// Options configure Import.
+type Options struct {
+	LastAction time.Time     // new time of the last action; all other times are shifted equally
+	Wait       bool          // return when all events are processed; otherwise when the last phase is acknowledged
+	Timeout    time.Duration // maximum time to process a phase
+}
+
+// Import publishes a set. The error includes the --last-action that resumes an interrupted import.
+func Import(ctx context.Context, s topics.Setup, d *Dataset, o Options) (Summary, error) {
+	start := time.Now()
+	before, unknown := results(ctx, s)
+	phases, err := publish(ctx, s, d, o)
+	if err != nil {
+		return Summary{}, fmt.Errorf("%w (to resume: --last-action %s)", err, o.LastAction.Format(time.RFC3339))
+	}
+	summary := Summary{Counts: d.Counts(), LastAction: o.LastAction, Phases: phases, Seconds: time.Since(start).Seconds()}
+	if o.Wait {
+		summary.addResults(ctx, s, before, unknown)
+	}
+	return summary, nil
+}
+
+// results queries the counts of the running processes.
+func results(ctx context.Context, s topics.Setup) (topics.Results, error) {
+	if s.Results == nil {
+		return topics.Results{}, errors.New("no process to request counts from")
+	}
+	return s.Results(ctx)
+}
+
+// addResults sets the results of the import: the difference of the counts before and after it, if both are known.
+func (s *Summary) addResults(ctx context.Context, setup topics.Setup, before topics.Results, unknown error) {
+	var now topics.Results
+	if unknown == nil {
+		now, unknown = results(ctx, setup)
+	}
+	if unknown != nil {
+		s.NoResults = unknown.Error()
+		return
+	}
+	done := now.Since(before)
+	s.Results = &done
+}
+
+func publish(ctx context.Context, s topics.Setup, d *Dataset, o Options) ([]Phase, error) {
+	publisher, err := load.Open(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer publisher.Close()
+	i := &Importer{
+		Publisher: publisher,
+		WaitProcessed: func(ctx context.Context, say func(string)) error {
+			return load.WaitProcessed(ctx, s, o.Timeout, say)
+		},
+		Start: s.Start, Wait: o.Wait,
+	}
+	return i.Import(ctx, d, d.ShiftTo(o.LastAction))
+}
+
+// Announce prints the numbers of events of an import and of skipped rows.
+func Announce(out io.Writer, c Counts, last time.Time) {
+	fmt.Fprintf(out, "importing %s, %s, %s, %s\n",
+		command.Count(c.Users, "user"), command.Count(c.Follows, "follow"), command.Count(c.Pins, "pin"), command.Count(c.Actions, "action"))
+	fmt.Fprintf(out, "skipping %s dated outside 2005-08-01 … 2011-05-31, %s of artists that no other user tagged\n",
+		command.Count(c.Skipped.Undated, "tag row"), command.Count(c.Skipped.NoPin, "listening row"))
+	fmt.Fprintf(out, "the time of the last action is %s; --last-action %[1]s resumes an interrupted import\n", last.Format(time.RFC3339))
+}
+
+// Text writes the summary as text.
+func (s Summary) Text(out io.Writer) error {
+	events := 0
+	for _, p := range s.Phases {
+		events += p.Events
+		fmt.Fprintf(out, "%-18s %7d events, acknowledged in %.1f s", p.Name, p.Events, p.Published)
+		if p.Processed > 0 {
+			fmt.Fprintf(out, ", processed %.1f s later", p.Processed)
+		}
+		fmt.Fprintln(out)
+	}
+	fmt.Fprintf(out, "%-18s %7d events in %.1f s\n", "imported", events, s.Seconds)
+	return s.printWork(out)
+}
+
+func (s Summary) printWork(out io.Writer) error {
+	var lines []string
+	switch {
+	case s.Results != nil:
+		lines = s.Results.Lines()
+	case s.NoResults != "":
+		lines = []string{"deliveries and drops are unknown: " + s.NoResults}
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(out, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -2,11 +2,15 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +26,85 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 	"github.com/smartfeed/smartfeed/topics"
 )
+
+// version is set by the linker: the git tag or commit. go install does not set it.
+var version = "unknown"
+
+// Version returns the git tag or commit of the build; after go install, the version of the module; or "unknown".
+func Version() string {
+	build, ok := debug.ReadBuildInfo()
+	if version != "unknown" || !ok || build.Main.Version == "" || build.Main.Version == "(devel)" {
+		return version
+	}
+	return build.Main.Version
+}
+
+// Setup returns the connection settings of commands for the configured brokers and registry. The caller sets Log,
+// Progress and Results.
+func (c *Config) Setup() (topics.Setup, error) {
+	kafka, err := c.kafka()
+	if err != nil {
+		return topics.Setup{}, err
+	}
+	setup, err := c.setup(kafka)
+	setup.Access = c.RegistryClient
+	return setup, err
+}
+
+func (c *Config) setup(kafka topics.Kafka) (topics.Setup, error) {
+	externalConsumers, err := c.externalConsumers()
+	return topics.Setup{
+		Kafka: kafka, Registry: c.registryURL(), Verbs: c.Verbs, FeedStores: c.FeedStore.others(), ExternalConsumers: externalConsumers,
+	}, err
+}
+
+// Setup returns the connection settings for the brokers and the registry of p, including embedded ones.
+func (p *App) Setup() (topics.Setup, error) {
+	setup, err := p.cfg.setup(p.kafka)
+	setup.Registry, setup.Log, setup.Verbs = p.RegistryURL(), p.log, p.currentVerbs()
+	if p.broker == nil {
+		setup.Access = p.cfg.RegistryClient
+	}
+	return setup, err
+}
+
+// ClientConfig returns the client configuration for the HTTP server at c.HTTP, with the token in environ or in
+// auth.token_file.
+func (c *Config) ClientConfig(environ []string) (client.Config, error) {
+	token, err := c.Auth.SentToken(environ)
+	if err != nil {
+		return client.Config{}, err
+	}
+	var settings *tls.Config
+	if c.API.TLS.CertFile != "" || c.Peers.HTTPS {
+		if settings, err = c.Peers.TLS.Config(); err != nil {
+			return client.Config{}, fmt.Errorf("peers.tls: %w", err)
+		}
+	}
+	return client.Config{Address: c.HTTP, Token: token, TLS: settings}, nil
+}
+
+// PinotSetup returns the connection settings of commands for Pinot. It returns topics.ErrPartitions if the brokers are
+// external and partitions is not configured.
+func (c *Config) PinotSetup() (pinot.Setup, error) {
+	if c.Partitions == 0 && !c.hasEmbeddedBroker() {
+		return pinot.Setup{}, topics.ErrPartitions
+	}
+	return c.pinotSetup(), nil
+}
+
+func (c *Config) pinotSetup() pinot.Setup {
+	return pinot.Setup{Config: c.Pinot, Kafka: c.Kafka, Registry: c.registryURL(), Partitions: c.partitions(), Sequences: c.Feature.SequenceRetention}
+}
+
+// hasEmbeddedBroker reports whether the configuration refers to the embedded broker of the role Dev: Dev has run in this
+// directory, or the address is its default.
+func (c *Config) hasEmbeddedBroker() bool {
+	if _, err := os.Stat(filepath.Join(c.Dir, "broker")); err == nil {
+		return true
+	}
+	return slices.Equal(c.Kafka, DefaultConfig().Kafka)
+}
 
 // RunningDir returns the state directory of the process at c.HTTP if it runs on this machine, and c.Dir otherwise.
 func (c *Config) RunningDir(ctx context.Context, environ []string) string {

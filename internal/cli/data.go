@@ -1,0 +1,263 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/internal/tools/export"
+	"github.com/smartfeed/smartfeed/internal/tools/lastfm"
+	"github.com/smartfeed/smartfeed/internal/tools/simulate"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+func (p *program) publishCommand() *cobra.Command {
+	var o ops.PublishOptions
+	cmd := &cobra.Command{
+		Use:   "publish [FILE...]",
+		Short: "Publish events from files or standard input, one JSON object per line",
+		Long: `Publish events from the files in the given order. Without files, and for the file "-", it reads standard input. Each line is
+one JSON object: {"stream":"actions","id":"e-81","time":"2026-11-20T10:00:00.123Z","actor":"user:7",...}
+
+The command checks all lines before it publishes any, and reports every bad line on standard error. If there is a bad line, it
+publishes nothing and the exit code is 1, unless you set --skip-bad. It returns when the brokers have acknowledged all
+events.`,
+		Example: "  smartfeed publish events.ndjson\n  zcat events.ndjson.gz | smartfeed publish --skip-bad -o json",
+		RunE: p.printsOf(func(cmd *cobra.Command, args []string, setup topics.Setup) (any, error) {
+			o.Files, o.Stdin, o.Problems = args, cmd.InOrStdin(), cmd.ErrOrStderr()
+			done, err := ops.Publish(cmd.Context(), setup, o)
+			if done.Events > 0 {
+				return output{value: done, failure: err}, nil
+			}
+			return done, err
+		}),
+	}
+	cmd.Flags().BoolVar(&o.SkipBad, "skip-bad", false, "skip bad lines instead of publishing nothing")
+	return cmd
+}
+
+func (p *program) importCommand() *cobra.Command {
+	return group("import", "Import datasets", "  smartfeed import lastfm hetrec2011-lastfm-2k", p.lastfmCommand())
+}
+
+// lastfmFlags are the flags of import lastfm.
+type lastfmFlags struct {
+	lastfm.Options
+	lastAction    string
+	originalTimes bool
+}
+
+func (p *program) lastfmCommand() *cobra.Command {
+	var f lastfmFlags
+	cmd := &cobra.Command{
+		Use:   "lastfm DIR",
+		Short: "Import the HetRec 2011 Last.fm dataset",
+		Long: `Import the files of hetrec2011-lastfm-2k in DIR: the listening, tags and friends of 1,892 users.
+
+The command publishes users and follows first, then pins, then actions. It waits until each phase is processed. It shifts all
+times so that the last action happens at --last-action. To resume an interrupted import, run it again with the --last-action
+that it printed: events that exist change nothing.`,
+		Example: "  smartfeed import lastfm hetrec2011-lastfm-2k\n  smartfeed import lastfm hetrec2011-lastfm-2k --last-action 2026-11-20T10:00:00Z -o json",
+		Args:    cobra.ExactArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: p.prints(func(cmd *cobra.Command, args []string) (any, error) { return p.importLastfm(cmd, args[0], f) }),
+	}
+	cmd.Flags().StringVar(&f.lastAction, "last-action", "", "time of the last action, RFC 3339 (default now)")
+	cmd.Flags().BoolVar(&f.originalTimes, "original-times", false, "keep the original times, 2005 to 2011")
+	cmd.Flags().BoolVar(&f.Wait, "wait", true, "wait until all events are processed")
+	cmd.Flags().DurationVar(&f.Timeout, "timeout", 15*time.Minute, "maximum time for the processing of a phase")
+	return cmd
+}
+
+func (p *program) importLastfm(cmd *cobra.Command, dir string, f lastfmFlags) (any, error) {
+	if err := f.check(time.Now()); err != nil {
+		return nil, usage(err)
+	}
+	set, err := lastfm.Read(os.DirFS(dir))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: nothing was published: %w", dir, err)
+	}
+	if f.originalTimes {
+		f.LastAction = set.LastAction()
+	}
+	setup, err := p.setup(cmd)
+	if err != nil {
+		return nil, err
+	}
+	if p.format.forPeople() {
+		lastfm.Announce(cmd.ErrOrStderr(), set.Counts(), f.LastAction)
+	}
+	return lastfm.Import(cmd.Context(), setup, set, f.Options)
+}
+
+// check sets LastAction, and reports an error in the flags.
+func (f *lastfmFlags) check(now time.Time) (err error) {
+	if f.Timeout <= 0 {
+		return command.Usagef("--timeout: %s: want above 0", f.Timeout)
+	}
+	if f.originalTimes && f.lastAction != "" {
+		return command.Usagef("--last-action and --original-times: want one of them")
+	}
+	f.LastAction = now.UTC().Truncate(time.Second)
+	if f.lastAction == "" {
+		return nil
+	}
+	if f.LastAction, err = parseTime("last-action", f.lastAction); err != nil {
+		return err
+	}
+	if f.LastAction.After(now.Add(schemas.MaxAhead)) {
+		return fmt.Errorf("--last-action: %s is more than %s in the future: the actions would be rejected", f.lastAction, schemas.MaxAhead)
+	}
+	f.LastAction = f.LastAction.UTC()
+	return nil
+}
+
+func (p *program) simulateCommand() *cobra.Command {
+	cfg := simulate.DefaultConfig()
+	span := "forever"
+	cmd := &cobra.Command{
+		Use:   "simulate",
+		Short: "Simulate users, boards, follows, pins and actions",
+		Long: `Publish a simulated population with boards, interests, follows and pins. The same seed gives the same population. Then
+simulate users who create pins, follow, view, click and save, at a given rate. A second run with the same seed continues with
+the same population.`,
+		Example: "  smartfeed simulate --users 200 --pins 1000 --rate 20 --for 5m\n  smartfeed simulate --for 0 -o json",
+		Args:    noArguments,
+		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
+			duration, err := parseSpan(span)
+			if err := errors.Join(cfg.Validate(), err); err != nil {
+				return nil, usage(err)
+			}
+			return simulate.Run(cmd.Context(), setup, cfg, duration, nil)
+		}),
+	}
+	f := cmd.Flags()
+	f.IntVar(&cfg.Users, "users", cfg.Users, "number of users")
+	f.IntVar(&cfg.BoardsPerUser, "boards-per-user", cfg.BoardsPerUser, "number of boards per user")
+	f.IntVar(&cfg.Interests, "interests", cfg.Interests, "number of interests")
+	f.IntVar(&cfg.Pins, "pins", cfg.Pins, "initial number of pins")
+	f.IntVar(&cfg.Follows, "follows", cfg.Follows, "number of follows per user; 0: varies from 3, few users follow many")
+	f.IntVar(&cfg.Star, "star", cfg.Star, "number of additional followers of the first user")
+	f.Float64Var(&cfg.Rate, "rate", cfg.Rate, "events per second after the population; 0: no limit")
+	f.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "seed of the population")
+	f.StringVar(&span, "for", span, `duration of the simulation, "forever", or 0 to publish only the population`)
+	return cmd
+}
+
+// parseSpan parses a duration that may be forever.
+func parseSpan(text string) (time.Duration, error) {
+	if text == "forever" {
+		return simulate.Forever, nil
+	}
+	span, err := time.ParseDuration(text)
+	if err != nil || span < 0 {
+		return 0, fmt.Errorf(`for: %q: want a duration such as 90s, 0, or "forever"`, text)
+	}
+	return span, nil
+}
+
+// waited is the result of wait.
+type waited struct {
+	Done    bool         `json:"done"`
+	Lags    []topics.Lag `json:"lags"` // at the last successful check
+	Seconds float64      `json:"seconds"`
+}
+
+func (p *program) waitCommand() *cobra.Command {
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "wait",
+		Short: "Wait until all published events are processed",
+		Long: `Wait until every group and store has processed all events that the brokers acknowledged before this command started. After
+--timeout the exit code is 1, and the error names the consumers that lag. Until then, the command retries unavailable
+brokers and an unavailable Pinot controller. A missing topic is an error.`,
+		Example: "  smartfeed publish events.ndjson && smartfeed wait --timeout 30s\n  smartfeed wait -o json",
+		Args:    noArguments,
+		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
+			since := schemas.MicrosOf(time.Now())
+			ctx, cancel, err := within(cmd.Context(), timeout)
+			if err != nil {
+				return nil, err
+			}
+			defer cancel()
+			task := setup.Start("wait", -1)
+			var last topics.WaitState
+			err = setup.Wait(ctx, since, func(w topics.WaitState) { last = w; task.Say(w.String()) })
+			done := waited{Done: err == nil, Lags: append([]topics.Lag{}, last.Lags...), Seconds: task.Done().Seconds()}
+			return output{value: done, text: func(io.Writer) error { return nil }, failure: err}, nil
+		}),
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "maximum time to wait")
+	return cmd
+}
+
+// trainingCommand returns the commands for training data.
+func (p *program) trainingCommand() *cobra.Command {
+	return group("training", "Export training data", "  smartfeed training export --label save=24h --out training", p.exportCommand())
+}
+
+func (p *program) exportCommand() *cobra.Command {
+	cfg := export.DefaultConfig()
+	var labels []string
+	var since, until string
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write the items of logged visits with labels from later actions as Parquet",
+		Long: `Join the visits in the topic visit-log with the later actions in actions-enriched, and write Parquet files, one row per
+shown item, to OUT/day=YYYY-MM-DD. Before it reads, the command waits until the groups objects and actors have processed all
+published actions. Each --label VERB=WINDOW adds two columns:
+
+  label_VERB        whether the user acted on the pin with the verb within the window after the visit; null if unknown
+  label_VERB_after  seconds from the visit to the first such action; null if there was none
+
+A label is unknown if the window has not ended, or if the topic no longer has all actions of the window. A repeated command
+continues after the files in OUT. It replaces files of visits whose windows had not ended, which end in -open.parquet. Visits of
+deleted users are skipped.`,
+		Example: "  smartfeed training export --label save=24h --label hide=24h --out training\n" +
+			"  smartfeed training export --label save=1h --out training --since 2026-11-20T00:00:00Z -o json",
+		Args: noArguments,
+		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
+			cfg.Now = time.Now()
+			if err := parseExport(&cfg, labels, since, until, setup.Verbs); err != nil {
+				return nil, usage(err)
+			}
+			return export.Run(cmd.Context(), setup, cfg)
+		}),
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&labels, "label", nil, "label VERB=WINDOW, such as save=24h, at most 168h; repeat it for several verbs")
+	f.StringVar(&cfg.Dir, "out", "", "directory of the files; is created if it does not exist")
+	f.StringVar(&since, "since", "", "skip visits before this time (RFC 3339)")
+	f.StringVar(&until, "until", "", "stop in each partition before the first visit at or after this time (RFC 3339)")
+	_ = cmd.MarkFlagDirname("out") // the flag exists: it was added above
+	return cmd
+}
+
+// parseExport sets the labels and the times of a configuration. allowed may be nil for the predefined verbs.
+func parseExport(cfg *export.Config, labels []string, since, until string, allowed schemas.Verbs) (err error) {
+	if cfg.Dir == "" {
+		return command.Usagef("want --out")
+	}
+	if cfg.Labels, err = export.ParseLabels(labels, schemas.DefaultVerbs().With(allowed)); err != nil {
+		return err
+	}
+	if cfg.Since, err = parseTime("since", since); err != nil {
+		return err
+	}
+	if cfg.Until, err = parseTime("until", until); err != nil {
+		return err
+	}
+	if !cfg.Until.IsZero() && !cfg.Until.After(cfg.Since) {
+		return command.Usagef("--until: %s: want a time after --since", until)
+	}
+	return nil
+}
