@@ -29,11 +29,18 @@ type Event struct {
 
 // Candidate is a pin that an external source offers to a user.
 type Candidate struct {
-	Author    string    `json:"author"`
-	Board     string    `json:"board,omitempty"`
-	Created   time.Time `json:"created"`
-	Interests []string  `json:"interests,omitempty"`
-	Language  string    `json:"language,omitempty"`
-	Pin       string    `json:"pin"`
-	Score     float64   `json:"score"`
+	// Author of the pin: user:...
+	Author string `json:"author"`
+	// Board of the pin; null: none
+	Board string `json:"board,omitempty"`
+	// Creation time of the pin
+	Created time.Time `json:"created"`
+	// Interests of the pin; at most 64
+	Interests []string `json:"interests,omitempty"`
+	// BCP 47 tag; empty: unknown
+	Language string `json:"language,omitempty"`
+	// The pin: pin:...
+	Pin string `json:"pin"`
+	// Write-time score; compared only within its source
+	Score float64 `json:"score"`
 }
