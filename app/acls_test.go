@@ -11,13 +11,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
-	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -174,7 +174,7 @@ func (s *started) checkDeadLetters() {
 		}](s.api(), "/v1/dead-letters").DeadLetters
 		return len(list) > 0 && !list[len(list)-1].Retried
 	})
-	if done := post[ops.Retried](s.api(), "/v1/dead-letters/retry", "{}"); done.Published == 0 {
+	if done := post[api.Retried](s.api(), "/v1/dead-letters/retry", "{}"); done.Published == 0 {
 		s.t.Errorf("retry: got %+v, want one retried dead letter", done)
 	}
 }

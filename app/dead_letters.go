@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -29,12 +28,7 @@ func newDeadLetters(k topics.Kafka, s *topics.Streams, states peers.Retries) dea
 
 // List returns the newest dead letters, the newest last.
 func (d deadLetters) List(ctx context.Context, limit int) ([]api.DeadLetter, error) {
-	found, err := ops.ListDeadLetters(ctx, d.kafka, d.streams, limit)
-	list := make([]api.DeadLetter, len(found))
-	for i, l := range found {
-		list[i] = api.DeadLetter(l)
-	}
-	return list, err
+	return ops.ListDeadLetters(ctx, d.kafka, d.streams, limit)
 }
 
 // Retry requests an immediate retry of the dead letters since the last call.
@@ -43,11 +37,7 @@ func (d deadLetters) Retry(ctx context.Context, operator string) (api.Retried, e
 		return api.Retried{}, err
 	}
 	defer d.retries.Release(1)
-	done, err := ops.RetryDeadLetters(ctx, d.kafka, d.streams, operator)
-	if tooLong := new(ops.TooLongError); errors.As(err, &tooLong) {
-		err = &api.TooLongError{Err: tooLong}
-	}
-	return api.Retried(done), err
+	return ops.RetryDeadLetters(ctx, d.kafka, d.streams, operator)
 }
 
 // Limit sets the retry rate for dead letters of a scope.

@@ -45,14 +45,14 @@ func (p *program) listDeadLettersCommand() *cobra.Command {
 				return nil, err
 			}
 			found, err := ops.ListDeadLetters(cmd.Context(), setup.Kafka, streams, limit)
-			return output{value: append([]ops.ListedDeadLetter{}, found...), text: func(out io.Writer) error { return printDeadLetters(out, found) }}, err
+			return output{value: append([]api.DeadLetter{}, found...), text: func(out io.Writer) error { return printDeadLetters(out, found) }}, err
 		}),
 	}
 	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number of dead letters, 1-10000")
 	return cmd
 }
 
-func printDeadLetters(out io.Writer, list []ops.ListedDeadLetter) error {
+func printDeadLetters(out io.Writer, list []api.DeadLetter) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "TIME\tTOPIC\tPARTITION\tOFFSET\tGROUP\tRETRIED\tREASON")
 	for _, l := range list {

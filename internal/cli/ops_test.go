@@ -21,6 +21,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -254,7 +255,7 @@ func TestDeadLetters_ListAndRetry(t *testing.T) {
 	w.Send(&kgo.Record{Topic: topics.DeadLetters, Key: []byte("k"), Value: []byte("?")})
 
 	out, _, err := w.smartfeed(t, "", "dead-letters", "list", "-o", "json", "--limit", "3")
-	var listed []ops.ListedDeadLetter
+	var listed []api.DeadLetter
 	if err != nil || json.Unmarshal([]byte(out), &listed) != nil || len(listed) != 3 {
 		t.Fatalf("list printed %q, %v, want 3 dead letters", out, err)
 	}

@@ -15,23 +15,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/topics"
 )
-
-// ListedDeadLetter is a dead letter with its position in the dead-letter topic.
-type ListedDeadLetter struct {
-	Partition int32 `json:"dead_letter_partition"`
-	Offset    int64 `json:"dead_letter_offset"`
-	Retried   bool  `json:"retried"`
-	schemas.DeadLetter
-	Unreadable string `json:"unreadable,omitempty"` // why the dead letter cannot be decoded; then DeadLetter is empty
-}
 
 // maxListedValue bounds the length of a listed value: list holds many dead letters, and one can be 2 MiB long.
 const maxListedValue = 4 << 10
 
 // readDeadLetters calls visit for the dead letters from the given offsets up to the current end, partition by partition.
-func readDeadLetters(ctx context.Context, l *topics.Log, s *topics.Streams, from topics.Offsets, visit func(ListedDeadLetter) error) error {
+func readDeadLetters(ctx context.Context, l *topics.Log, s *topics.Streams, from topics.Offsets, visit func(api.DeadLetter) error) error {
 	ends, err := l.Ends(ctx, topics.DeadLetters)
 	if err != nil {
 		return err
@@ -47,8 +39,8 @@ func readDeadLetters(ctx context.Context, l *topics.Log, s *topics.Streams, from
 	return nil
 }
 
-func decodeDeadLetter(s *topics.Streams, r *kgo.Record) ListedDeadLetter {
-	listed := ListedDeadLetter{Partition: r.Partition, Offset: r.Offset}
+func decodeDeadLetter(s *topics.Streams, r *kgo.Record) api.DeadLetter {
+	listed := api.DeadLetter{Partition: r.Partition, Offset: r.Offset}
 	rec, err := s.DeadLetters.Decode(r.Value)
 	if err != nil {
 		listed.Unreadable = err.Error()
@@ -78,7 +70,7 @@ const offsetsPerDeadLetter = 4
 // ListDeadLetters returns at most limit dead letters, the newest if there are more, ordered by the time of the failed
 // record. From each partition it reads the last 1,000 offsets, or four times limit if that is more. It omits values over 4
 // KiB.
-func ListDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams, limit int) ([]ListedDeadLetter, error) {
+func ListDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams, limit int) ([]api.DeadLetter, error) {
 	l, err := topics.NewLog(k)
 	if err != nil {
 		return nil, err
@@ -96,8 +88,8 @@ func ListDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams, lim
 	for p, end := range ends[topics.DeadLetters] {
 		from[topics.DeadLetters][p] = max(0, end-int64(max(1000, offsetsPerDeadLetter*limit)))
 	}
-	var list []ListedDeadLetter
-	err = readDeadLetters(ctx, l, s, from, func(deadLetter ListedDeadLetter) error {
+	var list []api.DeadLetter
+	err = readDeadLetters(ctx, l, s, from, func(deadLetter api.DeadLetter) error {
 		deadLetter.Retried = deadLetter.Offset < retried[topics.DeadLetters][deadLetter.Partition]
 		if len(deadLetter.Value) > maxListedValue {
 			deadLetter.Value = nil
@@ -113,16 +105,9 @@ func ListDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams, lim
 	return newest(list, limit), nil
 }
 
-func newest(list []ListedDeadLetter, limit int) []ListedDeadLetter {
-	slices.SortStableFunc(list, func(a, b ListedDeadLetter) int { return cmp.Compare(a.Time, b.Time) })
+func newest(list []api.DeadLetter, limit int) []api.DeadLetter {
+	slices.SortStableFunc(list, func(a, b api.DeadLetter) int { return cmp.Compare(a.Time, b.Time) })
 	return slices.Clone(list[max(0, len(list)-limit):])
-}
-
-// Retried is the result of RetryDeadLetters.
-type Retried struct {
-	Published int            `json:"published"` // published retries and retry orders, see RetryDeadLetters
-	Topics    map[string]int `json:"topics"`    // the same, by topic
-	Skipped   int            `json:"skipped"`   // undecodable dead letters, and those of topics without retries
 }
 
 // retryBatch is the number of dead letters that are published before their offsets are committed.
@@ -136,15 +121,15 @@ const retryBatch = 500
 //
 // RetryDeadLetters returns a *TooLongError if the user of k has no permission to write the topic of a large dead letter.
 // Retry orders and the header topics.OperatorHeader of large dead letters record the operator.
-func RetryDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams, operator string) (Retried, error) {
+func RetryDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams, operator string) (api.Retried, error) {
 	r, err := newRetrier(ctx, k, s, operator)
 	if err != nil {
-		return Retried{}, fmt.Errorf("retry dead letters: %w", err)
+		return api.Retried{}, fmt.Errorf("retry dead letters: %w", err)
 	}
 	defer r.close()
 	from, err := retriedTo(ctx, r.log)
 	if err == nil {
-		err = readDeadLetters(ctx, r.log, s, from, func(l ListedDeadLetter) error { return r.add(ctx, l) })
+		err = readDeadLetters(ctx, r.log, s, from, func(l api.DeadLetter) error { return r.add(ctx, l) })
 	}
 	if err = errors.Join(err, r.flush(ctx)); err != nil {
 		return r.done, fmt.Errorf("retry dead letters: %w", err)
@@ -158,7 +143,7 @@ type retrier struct {
 	client  *kgo.Client
 	streams *topics.Streams
 	known   map[string]topics.Topic
-	done    Retried
+	done    api.Retried
 	by      string // operator; "": unknown
 
 	orders []*kgo.Record
@@ -194,7 +179,7 @@ func (r *retrier) close() {
 	r.log.Close()
 }
 
-func (r *retrier) add(ctx context.Context, l ListedDeadLetter) error {
+func (r *retrier) add(ctx context.Context, l api.DeadLetter) error {
 	topic, known := r.known[l.Topic]
 	if l.Unreadable != "" || !known || !topic.CanRetry() || topic.RetryTo(&l.DeadLetter) >= topic.Partitions {
 		r.done.Skipped++
@@ -218,7 +203,7 @@ func (r *retrier) add(ctx context.Context, l ListedDeadLetter) error {
 }
 
 // advance moves the offset past a dead letter. flush commits it after publishing the batch.
-func (r *retrier) advance(l ListedDeadLetter) {
+func (r *retrier) advance(l api.DeadLetter) {
 	r.next.AddOffset(topics.DeadLetters, l.Partition, l.Offset+1, -1)
 }
 
@@ -241,19 +226,8 @@ func (r *retrier) order(topic topics.Topic, l *schemas.DeadLetter) (*kgo.Record,
 	return &kgo.Record{Topic: topics.RetryOrders, Partition: to, Key: []byte(l.Topic), Value: value}, nil
 }
 
-// TooLongError is returned when a dead letter is too large for the group retries, and this user has no permission to
-// write its original topic. The next call by a user with the permission retries it and all later ones.
-type TooLongError struct{ Topic string }
-
-// Error names the role and the permission that are needed.
-func (e *TooLongError) Error() string {
-	return fmt.Sprintf("retry a dead letter of more than %d bytes: this user has no permission to write its topic %s: "+
-		"run \"smartfeed dead-letters retry\" in the role %s, or grant %s on topic %s",
-		topics.MaxRetriedBytes, e.Topic, topics.RoleOperate, topics.Write, e.Topic)
-}
-
-// Unwrap returns Kafka's own error.
-func (e *TooLongError) Unwrap() error { return kerr.TopicAuthorizationFailed }
+// TooLongError is returned for a dead letter that this user cannot retry.
+type TooLongError = api.TooLongError
 
 // publish returns when the whole batch is acknowledged.
 func (r *retrier) publish(ctx context.Context) error {
@@ -263,7 +237,7 @@ func (r *retrier) publish(ctx context.Context) error {
 	for _, retry := range r.long { // one by one, so that the error is about one topic
 		err := topics.Produce(ctx, r.client, retry)
 		if errors.Is(err, kerr.TopicAuthorizationFailed) {
-			return &TooLongError{retry.Topic}
+			return &TooLongError{Topic: retry.Topic}
 		}
 		if err != nil {
 			return err

@@ -96,7 +96,7 @@ func (e Eraser) Erase(ctx context.Context, user schemas.UserID) (Erased, error) 
 // remainsOfRetired returns the rows of a user in the changelogs of retired generations: erasures write no tombstones
 // there.
 func remainsOfRetired(ctx context.Context, l *topics.Log, k topics.Kafka, user schemas.UserID) ([]Remain, error) {
-	retired, err := generations.ListRetired(ctx, k)
+	retired, err := generations.ListRetired(ctx, k, l)
 	if err != nil {
 		return nil, err
 	}

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"maps"
 	"os"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/internal/tools/load"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -177,79 +180,59 @@ func (f source) lines(ctx context.Context, visit func(number int, l schemas.Line
 
 // sendFiles publishes the good lines and counts the acknowledged ones. It stops at the first error.
 func sendFiles(ctx context.Context, s topics.Setup, files []source, check func(schemas.Line) error, good int) (Published, error) {
-	streams, err := s.Streams(ctx)
-	if err != nil {
-		return Published{}, err
-	}
-	p, err := topics.NewPublisher(s.Kafka, streams)
+	p, err := load.Open(ctx, s)
 	if err != nil {
 		return Published{}, err
 	}
 	defer p.Close()
 	p.Operator = command.Operator("")
-	started := time.Now()
-	tally := &tally{task: s.Start("publish", good), acked: map[string]int{}}
-	defer tally.task.Done()
-	for _, f := range files {
-		err := f.lines(ctx, func(_ int, l schemas.Line, err error) error {
-			if err != nil || check(l) != nil {
-				return nil // reported by checkFiles
-			}
-			p.Send(ctx, l, tally.done(l.Stream))
-			return tally.failure()
-		})
-		if err != nil {
-			return tally.published(started), &topics.PublishError{Acknowledged: tally.sum(), Events: good, Err: err}
-		}
+	task := s.Start("publish", good)
+	defer task.Done()
+	var mu sync.Mutex
+	started, streams := time.Now(), map[string]int{}
+	events := &goodLines{files: files, check: check}
+	err = errors.Join(load.All(ctx, p, events.all(ctx), func(l schemas.Line) {
+		mu.Lock()
+		defer mu.Unlock()
+		streams[l.Stream]++
+		task.Add(1)
+	}), events.err)
+	mu.Lock()
+	defer mu.Unlock()
+	done := Published{Streams: maps.Clone(streams), Seconds: time.Since(started).Seconds()} // after an error, others may still be acknowledged
+	for _, n := range streams {
+		done.Events += n
 	}
-	err = errors.Join(p.Flush(ctx), tally.failure())
 	if err != nil {
-		err = &topics.PublishError{Acknowledged: tally.sum(), Events: good, Err: err}
+		err = &topics.PublishError{Acknowledged: done.Events, Events: good, Err: err}
 	}
-	return tally.published(started), err
+	return done, err
 }
 
-// tally counts acknowledgements.
-type tally struct {
-	task topics.Progress
-
-	mu    sync.Mutex
-	acked map[string]int
-	err   error // the first error
+// goodLines reads the good lines of files.
+type goodLines struct {
+	files []source
+	check func(schemas.Line) error
+	err   error // of a file
 }
 
-func (t *tally) done(stream string) func(error) {
-	return func(err error) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if err != nil {
-			if t.err == nil {
-				t.err = err
+var errStopped = errors.New("stopped")
+
+func (g *goodLines) all(ctx context.Context) iter.Seq[schemas.Line] {
+	return func(yield func(schemas.Line) bool) {
+		for _, f := range g.files {
+			err := f.lines(ctx, func(_ int, l schemas.Line, err error) error {
+				if err == nil && g.check(l) == nil && !yield(l) { // checkFiles has reported the others
+					return errStopped
+				}
+				return nil
+			})
+			if errors.Is(err, errStopped) {
+				return
 			}
-			return
+			if g.err = err; err != nil {
+				return
+			}
 		}
-		t.acked[stream]++
-		t.task.Add(1)
 	}
-}
-
-func (t *tally) failure() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.err
-}
-
-func (t *tally) sum() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	n := 0
-	for _, acked := range t.acked {
-		n += acked
-	}
-	return n
-}
-
-func (t *tally) published(started time.Time) Published {
-	n := t.sum()
-	return Published{Events: n, Streams: t.acked, Seconds: time.Since(started).Seconds()}
 }

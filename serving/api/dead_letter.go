@@ -9,7 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // DeadLetters manages the dead letters: the records that could not be processed.
@@ -27,31 +30,35 @@ type DeadLetters interface {
 	Limit(ctx context.Context, limit schemas.RetryLimit, operator string) error
 }
 
-// DeadLetter is a dead letter with its position in the dead-letter topic.
+// DeadLetter is a dead letter with its position in the dead-letter topic. Its JSON form is that of the command dead-letters list.
 type DeadLetter struct {
-	Partition int32 // of the dead-letter topic
-	Offset    int64
-	Retried   bool // arrived before the last call of Retry
+	Partition int32 `json:"dead_letter_partition"`
+	Offset    int64 `json:"dead_letter_offset"`
+	Retried   bool  `json:"retried"` // arrived before the last call of Retry
 	schemas.DeadLetter
-	Unreadable string // why the dead letter cannot be decoded; then DeadLetter is empty
+	Unreadable string `json:"unreadable,omitempty"` // why the dead letter cannot be decoded; then DeadLetter is empty
 }
 
 // Retried is the result of DeadLetters.Retry.
 type Retried struct {
-	Published int            `json:"published"`
-	Topics    map[string]int `json:"topics"`  // the same, by topic
-	Skipped   int            `json:"skipped"` // dead letters that cannot be retried
+	Published int            `json:"published"` // published retries and retry orders
+	Topics    map[string]int `json:"topics"`    // the same, by topic
+	Skipped   int            `json:"skipped"`   // undecodable dead letters, and those of topics without retries
 }
 
-// TooLongError is returned by DeadLetters.Retry for a dead letter that is too long for a retry topic and whose own topic
-// this process may not write. Further calls fail, too.
-type TooLongError struct{ Err error }
+// TooLongError is returned by DeadLetters.Retry for a dead letter that is too large for the group retries, if this user has no
+// permission to write its original topic. The next call by a user with the permission retries it and all later ones.
+type TooLongError struct{ Topic string }
 
-// Error returns the text of the cause, which says what to do.
-func (e *TooLongError) Error() string { return e.Err.Error() }
+// Error names the role and the permission that are needed.
+func (e *TooLongError) Error() string {
+	return fmt.Sprintf("retry a dead letter of more than %d bytes: this user has no permission to write its topic %s: "+
+		"run \"smartfeed dead-letters retry\" in the role %s, or grant %s on topic %s",
+		topics.MaxRetriedBytes, e.Topic, topics.RoleOperate, topics.Write, e.Topic)
+}
 
-// Unwrap returns the cause.
-func (e *TooLongError) Unwrap() error { return e.Err }
+// Unwrap returns Kafka's own error.
+func (e *TooLongError) Unwrap() error { return kerr.TopicAuthorizationFailed }
 
 // MaxDeadLetters is the maximum number of dead letters of an answer.
 const MaxDeadLetters = 1000

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -461,7 +460,7 @@ func specialExchanges() []exchange {
 			}
 		}),
 		row("POST /v1/dead-letters/retry", "", 0, "").but("no permission to write the topic", 500, "Write on topic deliveries", func(a *exchange) {
-			a.fail = fmt.Errorf("retry dead letters: %w", &TooLongError{errors.New("allow it Write on topic deliveries")})
+			a.fail = fmt.Errorf("retry dead letters: %w", &TooLongError{"deliveries"})
 		}),
 		events.but("broker unavailable", 503, "send them again", func(a *exchange) { a.fail = fmt.Errorf("x: %w", uncertain) }),
 		events.but("too many bytes of bodies", 503, "bytes of request bodies", func(a *exchange) {

@@ -26,12 +26,7 @@ type Retired struct {
 }
 
 // ListRetired returns the retired generations whose changelog has or had records, ordered by group and number.
-func ListRetired(ctx context.Context, k topics.Kafka) ([]Retired, error) {
-	l, err := topics.NewLog(k)
-	if err != nil {
-		return nil, err
-	}
-	defer l.Close()
+func ListRetired(ctx context.Context, k topics.Kafka, l *topics.Log) ([]Retired, error) {
 	adm, err := k.Admin()
 	if err != nil {
 		return nil, err
@@ -79,13 +74,18 @@ func Prune(ctx context.Context, k topics.Kafka, dryRun bool) (done []Retired, er
 	if err != nil {
 		return nil, err
 	}
-	list, err := ListRetired(ctx, k)
+	l, err := topics.NewLog(k)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	list, err := ListRetired(ctx, k, l)
 	if err != nil || dryRun {
 		return list, err
 	}
 	var problems []error
 	for _, f := range list {
-		err := f.delete(ctx, k, profile)
+		err := f.delete(ctx, k, l, profile)
 		if err == nil {
 			done = append(done, f)
 		}
@@ -96,7 +96,7 @@ func Prune(ctx context.Context, k topics.Kafka, dryRun bool) (done []Retired, er
 
 // delete deletes the consumer group and the topics of a retired generation. The catalogue contains the topics of a first
 // generation; delete recreates them, empty. If the group has members, it deletes nothing and returns an error.
-func (f Retired) delete(ctx context.Context, k topics.Kafka, p topics.Profile) error {
+func (f Retired) delete(ctx context.Context, k topics.Kafka, l *topics.Log, p topics.Profile) error {
 	adm, err := k.Admin()
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (f Retired) delete(ctx context.Context, k topics.Kafka, p topics.Profile) e
 		return fmt.Errorf("delete topics of generation %s: %w", f.Name, err)
 	}
 	if f.Number == generation.First {
-		return recreate(ctx, k, topics.GenerationTopics(p, f.Group, f.Number))
+		return recreate(ctx, k, l, topics.GenerationTopics(p, f.Group, f.Number))
 	}
 	return nil
 }
@@ -134,12 +134,7 @@ func withoutMissing(deleted kadm.DeleteTopicResponses) error {
 
 // recreate creates topics that were just deleted. Brokers delete topics in the background: if a topic still has records,
 // it is the deleted one, and recreate tries again.
-func recreate(ctx context.Context, k topics.Kafka, own []topics.Topic) error {
-	l, err := topics.NewLog(k)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
+func recreate(ctx context.Context, k topics.Kafka, l *topics.Log, own []topics.Topic) error {
 	for {
 		_, err := topics.Apply(ctx, k, own)
 		if err == nil {

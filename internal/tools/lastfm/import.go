@@ -63,7 +63,7 @@ func (i *Importer) Import(ctx context.Context, d *Dataset, shift time.Duration) 
 func (i *Importer) phase(ctx context.Context, p part, wait bool) (Phase, error) {
 	phase := Phase{Name: p.name, Events: p.count}
 	sending := i.Start(p.name, p.count)
-	if err := load.All(ctx, i.Publisher, p.events, func() { sending.Add(1) }); err != nil {
+	if err := load.All(ctx, i.Publisher, p.events, func(schemas.Line) { sending.Add(1) }); err != nil {
 		return phase, err
 	}
 	phase.Published = sending.Done().Seconds()

@@ -37,7 +37,7 @@ func ExampleAll() {
 	}
 	acknowledged := 0
 	err := load.All(context.Background(), broker{}, load.Concat(users("user:ada", "user:bob"), users("user:large")),
-		func() { acknowledged++ })
+		func(schemas.Line) { acknowledged++ })
 	fmt.Println(acknowledged, "acknowledged")
 	fmt.Println(err)
 	// Output:

@@ -21,22 +21,21 @@ type Publisher interface {
 }
 
 // All publishes events and returns nil when every event is acknowledged. It stops at the first error, or when ctx is
-// canceled. It calls acknowledged once per acknowledged event, from any goroutine.
-func All(ctx context.Context, p Publisher, events iter.Seq[schemas.Line], acknowledged func()) error {
+// canceled. It calls acknowledged for each acknowledged event, from any goroutine.
+func All(ctx context.Context, p Publisher, events iter.Seq[schemas.Line], acknowledged func(schemas.Line)) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	done := func(err error) {
-		if err != nil {
-			stop(fmt.Errorf("publish: %w", err))
-			return
-		}
-		acknowledged()
-	}
 	for line := range events {
 		if ctx.Err() != nil {
 			break
 		}
-		p.Send(ctx, line, done)
+		p.Send(ctx, line, func(err error) {
+			if err != nil {
+				stop(fmt.Errorf("publish: %w", err))
+				return
+			}
+			acknowledged(line)
+		})
 	}
 	err := p.Flush(ctx)
 	if ctx.Err() != nil {

@@ -68,7 +68,7 @@ func TestAll_ReturnsFirstError(t *testing.T) {
 		"flush fails":      {t.Context(), &broker{flush: broken}, keys("a"), broken, 1},
 	} {
 		var acknowledged atomic.Int64
-		err := All(c.ctx, c.broker, c.events, func() { acknowledged.Add(1) })
+		err := All(c.ctx, c.broker, c.events, func(schemas.Line) { acknowledged.Add(1) })
 		if sent := c.broker.sent.Load(); !errors.Is(err, c.want) || c.sent >= 0 && (sent != c.sent || acknowledged.Load() != sent) {
 			t.Errorf("%s: got %v, %d sent, %d acknowledged, want %v, %d", name, err, sent, acknowledged.Load(), c.want, c.sent)
 		}

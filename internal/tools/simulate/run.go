@@ -53,7 +53,7 @@ func Run(ctx context.Context, s topics.Setup, cfg Config, lasting time.Duration,
 	}
 	var acknowledged atomic.Int64
 	task := s.Start("acting", -1)
-	err = actFor(ctx, lasting, publisher, newLive(w, summary.Run), func() { acknowledged.Add(1); task.Add(1) })
+	err = actFor(ctx, lasting, publisher, newLive(w, summary.Run), func(schemas.Line) { acknowledged.Add(1); task.Add(1) })
 	summary.Live, summary.Seconds = acknowledged.Load(), task.Done().Seconds()
 	return summary, err
 }
@@ -71,7 +71,7 @@ func (w *world) load(ctx context.Context, s topics.Setup, p load.Publisher, now 
 	} {
 		var events atomic.Int64
 		task := s.Start(part.name, -1)
-		err := load.All(ctx, p, part.events, func() { events.Add(1); task.Add(1) })
+		err := load.All(ctx, p, part.events, func(schemas.Line) { events.Add(1); task.Add(1) })
 		task.Done()
 		if err != nil {
 			return total, fmt.Errorf("simulate %s: %w", part.name, err)
@@ -82,7 +82,7 @@ func (w *world) load(ctx context.Context, s topics.Setup, p load.Publisher, now 
 }
 
 // actFor publishes live events for a duration, or until ctx is canceled. It then waits up to grace for events in flight.
-func actFor(ctx context.Context, lasting time.Duration, p load.Publisher, l *live, acknowledged func()) error {
+func actFor(ctx context.Context, lasting time.Duration, p load.Publisher, l *live, acknowledged func(schemas.Line)) error {
 	acting, stop := context.WithTimeout(ctx, lasting)
 	defer stop()
 	sending, abandon := context.WithCancelCause(context.WithoutCancel(ctx))

@@ -113,7 +113,7 @@ func (deaf) Flush(ctx context.Context) error {
 func TestRun_LimitsWaitForAcknowledgements(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		err := actFor(t.Context(), time.Minute, deaf{}, newLive(newWorld(DefaultConfig()), "run"), func() {})
+		err := actFor(t.Context(), time.Minute, deaf{}, newLive(newWorld(DefaultConfig()), "run"), func(schemas.Line) {})
 		if took := time.Since(began); took != time.Minute+grace {
 			t.Errorf("took %s, want %s", took, time.Minute+grace)
 		}

@@ -133,7 +133,7 @@ func (r *run) events(topic string, all iter.Seq[schemas.Line], total, parts int)
 				}
 				n++
 			}
-		}, func() {}))
+		}, func(schemas.Line) {}))
 		r.wait()
 		last = r.used(r.b)
 		costs = append(costs, last.since(before, n-sent))
@@ -175,7 +175,7 @@ func (r *run) visits() {
 // visit gives each user new candidates, because a visit without any costs little, and requests visits.
 func (r *run) visit(title string, send func(request) measure.Result) {
 	r.b.Helper()
-	must.OK(r.b, load.All(r.b.Context(), r.publisher, r.offers(uint64(r.asked)), func() {}))
+	must.OK(r.b, load.All(r.b.Context(), r.publisher, r.offers(uint64(r.asked)), func(schemas.Line) {}))
 	r.wait()
 	if f := r.requests(title, send, http.MethodGet, "/v1/users/USER/feed?limit=25", ""); f.items < 5 { // degraded visits have none
 		r.b.Errorf("%s: %.1f new items per visit, want about 25", title, f.items)
