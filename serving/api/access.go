@@ -91,18 +91,9 @@ func (a access) needs() string {
 	return "requires a service's token with the scope " + scope
 }
 
-// callerKey is the context key of a request's auth.Caller.
-type callerKey struct{}
-
-// callerOf returns the caller of a request, or the zero Caller without authentication.
-func callerOf(r *http.Request) auth.Caller {
-	c, _ := r.Context().Value(callerKey{}).(auth.Caller)
-	return c
-}
-
 // onlyViews reports whether a caller is a service that the scope view admits, without the scope of the call.
 func onlyViews(ctx context.Context, scope string) bool {
-	c, _ := ctx.Value(callerKey{}).(auth.Caller)
+	c := answerOf(ctx).caller
 	return c.User == "" && c.HasScope(auth.View) && !c.HasScope(scope)
 }
 
@@ -116,7 +107,7 @@ type caller struct {
 
 // caller answers with the caller that the token identifies.
 func (s *Server) caller(p *parameters) computation {
-	c := callerOf(p.r)
+	c := answerOf(p.r.Context()).caller
 	return func(context.Context) (any, error) {
 		answer := caller{Authentication: s.deps.Auth != nil, Subject: c.Subject, User: c.User, Scopes: []string{}}
 		if c.User == "" { // scopes in a user's token have no effect

@@ -191,8 +191,8 @@ func (s *Server) limitRetries(ctx context.Context, req limitRequest) (retryLimit
 	if len(problems) > 0 {
 		return retryLimit{}, listed(problems)
 	}
-	err := s.deps.DeadLetters.Limit(ctx, limit, operatorOf(ctx).or(req.Operator))
-	operatorOf(ctx).change(slog.String("kind", limit.Scope), slog.Float64("rate", limit.Rate), slog.Int("priority", int(limit.Priority)))
+	err := s.deps.DeadLetters.Limit(ctx, limit, answerOf(ctx).operatorOr(req.Operator))
+	answerOf(ctx).change(slog.String("kind", limit.Scope), slog.Float64("rate", limit.Rate), slog.Int("priority", int(limit.Priority)))
 	var bad *schemas.BadRecordError
 	switch {
 	case errors.As(err, &bad):
@@ -207,8 +207,8 @@ func (s *Server) limitRetries(ctx context.Context, req limitRequest) (retryLimit
 // again. If this process may not write the topic of a long dead letter, further calls fail, too; see TooLongError.
 func (s *Server) retryDeadLetters(*parameters) computation {
 	return func(ctx context.Context) (any, error) {
-		by := operatorOf(ctx)
-		done, err := s.deps.DeadLetters.Retry(ctx, by.name)
+		by := answerOf(ctx)
+		done, err := s.deps.DeadLetters.Retry(ctx, by.operator())
 		by.change(slog.Int("retried", done.Published), slog.Int("skipped", done.Skipped))
 		var tooLong *TooLongError
 		switch {

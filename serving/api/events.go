@@ -57,7 +57,7 @@ func (s *Server) publish(ctx context.Context, lines []schemas.Line, deletes []us
 	if err := s.checkDeletes(ctx, lines, deletes); err != nil {
 		return err
 	}
-	err := s.deps.Publisher.PublishAs(ctx, operatorOf(ctx).name, lines)
+	err := s.deps.Publisher.PublishAs(ctx, answerOf(ctx).operator(), lines)
 	var uncertain *topics.PublishError
 	if errors.As(err, &uncertain) {
 		return unavailable("the broker has not acknowledged every event; send them again").because(err)

@@ -101,7 +101,7 @@ func (s *Server) waiting(p *parameters) computation {
 
 // why answers with the state of a pin for a user.
 func (s *Server) why(p *parameters) computation {
-	user, pin, name, masked := p.user(), p.pin(), p.feed(), callerOf(p.r).User != ""
+	user, pin, name, masked := p.user(), p.pin(), p.feed(), answerOf(p.r.Context()).caller.User != ""
 	return func(ctx context.Context) (any, error) { return s.deps.Feed.Why(ctx, user, name, pin, masked) }
 }
 

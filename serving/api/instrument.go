@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/smartfeed/smartfeed/internal/tracing"
+	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/peers"
 )
 
@@ -65,15 +66,15 @@ func printable(id string) bool {
 func (s *Server) instrument(route string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
-		answer := &answer{ResponseWriter: w, status: http.StatusOK}
+		answer := &answer{ResponseWriter: w, remote: r.RemoteAddr, status: http.StatusOK}
 		defer func() { s.note(r, route, answer, time.Since(start)) }() // also for an aborted answer
-		next.ServeHTTP(answer, r)
+		next.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), answerKey{}, answer)))
 	})
 }
 
 func (s *Server) note(r *http.Request, route string, a *answer, took time.Duration) {
 	s.metrics.seconds.WithLabelValues(route, method(r.Method), strconv.Itoa(a.status)).Observe(took.Seconds())
-	if a.operator != nil {
+	if a.audited {
 		s.audit(r, route, a)
 	}
 	s.log.LogAttrs(r.Context(), slog.LevelDebug, "request",
@@ -91,15 +92,29 @@ func method(m string) string {
 	return "other"
 }
 
-// answer records the answer that was written.
+// answer records a request and the answer that was written. It is in the context of the request.
 type answer struct {
 	http.ResponseWriter
+	remote string // address of the client
 	begun  bool
 	status int
 	bytes  int64
 	trace  string // the id of the recorded trace of the request, "": none
 
-	operator *operator // the operator; nil: the request does not operate the product
+	caller  auth.Caller // zero: without authentication, or before it
+	slot    *slot       // nil: before the request has one
+	audited bool        // the request operates the product, and gets an audit line
+	changed []slog.Attr // what the request changed, for the audit line
+}
+
+// answerKey is the context key of a request's *answer.
+type answerKey struct{}
+
+func answerOf(ctx context.Context) *answer {
+	if a, ok := ctx.Value(answerKey{}).(*answer); ok {
+		return a
+	}
+	return &answer{}
 }
 
 func (a *answer) WriteHeader(status int) {
@@ -134,10 +149,10 @@ func (s *Server) traced(r route, next http.Handler) http.Handler {
 			next.ServeHTTP(w, req.WithContext(tracing.Unrecorded(req.Context(), caller)))
 			return
 		}
-		ctx, span := s.begin(w, req, caller, r.path)
+		ctx, span := s.begin(req, caller, r.path)
 		defer span.End() // also for an aborted answer
 		next.ServeHTTP(w, req.WithContext(ctx))
-		outcome(span, w)
+		outcome(span, answerOf(ctx))
 	})
 }
 
@@ -148,10 +163,10 @@ func (s *Server) tracePeer(w http.ResponseWriter, req *http.Request, next http.H
 		next.ServeHTTP(w, req)
 		return
 	}
-	ctx, span := s.begin(w, req, caller, peers.Path+path.Base(req.URL.Path))
+	ctx, span := s.begin(req, caller, peers.Path+path.Base(req.URL.Path))
 	defer span.End()
 	next.ServeHTTP(w, req.WithContext(ctx))
-	outcome(span, w)
+	outcome(span, answerOf(ctx))
 }
 
 func callerTrace(req *http.Request) trace.SpanContext {
@@ -160,21 +175,18 @@ func callerTrace(req *http.Request) trace.SpanContext {
 
 // begin starts a span named after https://opentelemetry.io/docs/specs/semconv/http/http-spans/. It omits the path, which
 // contains ids, and uses the route instead.
-func (s *Server) begin(w http.ResponseWriter, req *http.Request, caller trace.SpanContext, route string) (context.Context, trace.Span) {
+func (s *Server) begin(req *http.Request, caller trace.SpanContext, route string) (context.Context, trace.Span) {
 	verb := method(req.Method)
 	ctx, span := s.deps.Tracer.Start(req.Context(), caller, verb+" "+route, trace.SpanKindServer,
 		attribute.String("http.request.method", verb), attribute.String("http.route", route),
 		attribute.String("url.scheme", s.Scheme()))
-	if a, ok := w.(*answer); ok {
-		a.trace = tracing.ID(ctx)
-	}
+	answerOf(ctx).trace = tracing.ID(ctx)
 	return ctx, span
 }
 
 // outcome records in the span how a request was answered. Only a server error is an error of the span.
-func outcome(span trace.Span, w http.ResponseWriter) {
-	a, ok := w.(*answer)
-	if !ok || !span.IsRecording() {
+func outcome(span trace.Span, a *answer) {
+	if !span.IsRecording() {
 		return
 	}
 	span.SetAttributes(attribute.Int("http.response.status_code", a.status), attribute.String("smartfeed.request", a.Header().Get(requestID)))

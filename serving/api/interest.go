@@ -71,7 +71,7 @@ type DecisionRequest struct {
 
 // decide answers after the decision is acknowledged.
 func (s *Server) decide(ctx context.Context, req DecisionRequest) (DictionaryTerm, error) {
-	req.Operator = operatorOf(ctx).or(req.Operator)
+	req.Operator = answerOf(ctx).operatorOr(req.Operator)
 	d, problems := s.decision(req)
 	if len(problems) > 0 {
 		return DictionaryTerm{}, listed(problems)
@@ -82,7 +82,7 @@ func (s *Server) decide(ctx context.Context, req DecisionRequest) (DictionaryTer
 	if err := s.deps.Dictionary.Decide(ctx, d); err != nil {
 		return DictionaryTerm{}, unavailable("the decision may not be recorded; send it again").because(err)
 	}
-	operatorOf(ctx).change(slog.String("term", d.Term), slog.String("state", string(d.State)),
+	answerOf(ctx).change(slog.String("term", d.Term), slog.String("state", string(d.State)),
 		slog.String("interest", string(d.Interest)), slog.String("into", d.Into), slog.String("reason", d.Reason))
 	return dictionaryTermOf(schemas.DictionaryTerm{
 		Term: d.Term, State: d.State, Interest: d.Interest, Into: d.Into, Reason: d.Reason, Operator: d.Operator, Decided: d.Time,

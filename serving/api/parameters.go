@@ -175,7 +175,7 @@ func (p *parameters) user() schemas.UserID { return id(p, "user", schemas.ParseU
 // viewer returns the user for whom the answer is: the user of the token, or the user that a service names. "" means no
 // particular user.
 func (p *parameters) viewer() schemas.UserID {
-	text, own := p.text("viewer"), callerOf(p.r).User
+	text, own := p.text("viewer"), answerOf(p.r.Context()).caller.User
 	switch {
 	case text == "":
 		return own

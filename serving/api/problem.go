@@ -113,7 +113,7 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, err error) 
 			slog.String("method", r.Method), slog.String("path", r.URL.Path),
 			slog.String("request", w.Header().Get(requestID)), traceAttr(tracing.ID(r.Context())), slog.Any("error", err))
 	}
-	if a, ok := w.(*answer); ok && a.begun {
+	if answerOf(r.Context()).begun {
 		panic(http.ErrAbortHandler)
 	}
 	p.setHeaders(w.Header())

@@ -275,9 +275,8 @@ func (s *Server) bounded(r route) http.Handler {
 			return r.answer(w, req)
 		}
 		caller, err := s.admit(r.access, req)
-		if r.access.scope == auth.Operate || r.access.scope == auth.Events {
-			req = attributed(caller, r.access, w, req)
-		}
+		a := answerOf(req.Context())
+		a.caller, a.slot, a.audited = caller, slot, r.access.scope == auth.Operate
 		if err != nil {
 			return err
 		}
@@ -286,13 +285,15 @@ func (s *Server) bounded(r route) http.Handler {
 			return err
 		}
 		defer leave()
-		req = req.WithContext(context.WithValue(req.Context(), callerKey{}, caller))
+		if who, bounded := holder(caller, req); bounded {
+			slot.holder = who // of the body, if there is one
+		}
 		if r.kind == stream && !caller.Expires.IsZero() { // any other request ends soon
 			ctx, cancel := context.WithTimeout(req.Context(), caller.Expires.Sub(s.deps.Now()))
 			defer cancel()
 			req = req.WithContext(ctx)
 		}
-		return r.answer(w, slot.with(caller, req))
+		return r.answer(w, req)
 	})
 }
 

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"io"
 	"mime"
@@ -58,20 +57,6 @@ func (p *slot) leave() {
 	p.held = false
 }
 
-// slotKey is the context key of the slot of a request that can have a body.
-type slotKey struct{}
-
-// with adds the slot to the context of a request that can have a body.
-func (p *slot) with(c auth.Caller, r *http.Request) *http.Request {
-	if r.Method != http.MethodPost {
-		return r
-	}
-	if who, bounded := holder(c, r); bounded {
-		p.holder = who
-	}
-	return r.WithContext(context.WithValue(r.Context(), slotKey{}, p))
-}
-
 // hold takes one of a caller's streams, or of a user's requests, until leave is called. The requests of services and of
 // addresses without a token have only the common limit: a service acts for many users, and many clients can share an
 // address.
@@ -123,7 +108,7 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request, most, least int
 	if r.ContentLength > most {
 		return nil, &http.MaxBytesError{Limit: most}
 	}
-	p, _ := r.Context().Value(slotKey{}).(*slot)
+	p := answerOf(r.Context()).slot
 	b := &incoming{in: http.MaxBytesReader(w, r.Body, most), share: room.Share(p.holder), slot: p}
 	if err := errors.Join(b.share.Fits(r.ContentLength), b.share.Grow(least)); err != nil {
 		b.share.End()
