@@ -29,25 +29,23 @@ func (c *Config) Check(role Role, groups ...string) error {
 
 // checkRole reports values that are valid by themselves but not for a role.
 func (c *Config) checkRole(role Role, groups []string) error {
-	problems := []error{checkGroups(groups), api.CheckExposure(c.HTTP, c.API, api.Exposure{
-		Callers: c.Auth.Enabled(), Peer: role == Process && answersPeers(groups), Peers: c.Peers.SecretFile != "",
+	generates := role == Process && answersPeers(groups)
+	problems := settings.Problems{checkGroups(groups), api.CheckExposure(c.HTTP, c.API, api.Exposure{
+		Callers: c.Auth.Enabled(), Peer: generates, Peers: c.Peers.SecretFile != "",
 	})}
-	if role == Process && answersPeers(groups) && c.Generator.Model.UsesFeatures() && !c.usesPinot() {
-		problems = append(problems, errors.New("generator.model.features: the role process reads features only from Pinot: set pinot.brokers"))
-	}
-	if role == Process && answersPeers(groups) && c.Generator.LooksUpEmbeddings() && !c.usesPinot() {
-		problems = append(problems, errors.New("generator.feeds: spacing: the role process reads embeddings only from Pinot: set pinot.brokers"))
-	}
+	problems.Want(!generates || c.usesPinot() || !c.Generator.Model.UsesFeatures(),
+		"generator.model.features: the role process reads features only from Pinot: set pinot.brokers")
+	problems.Want(!generates || c.usesPinot() || !c.Generator.LooksUpEmbeddings(),
+		"generator.feeds: spacing: the role process reads embeddings only from Pinot: set pinot.brokers")
 	switch role {
 	case Dev:
-		problems = append(problems, settings.Under("embedded", c.broker().Validate()))
+		problems.Add(settings.Under("embedded", c.broker().Validate()))
 	case Process, Serve, Materialize:
-		problems = append(problems, c.checkPeerAddress())
+		problems.Add(c.checkPeerAddress())
 	}
-	if role == Materialize && !c.FeedStore.remote() {
-		problems = append(problems, errors.New("feed_store.cassandra.primary.hosts: is empty: only the role serve can fill an embedded feed store"))
-	}
-	return errors.Join(problems...)
+	problems.Want(role != Materialize || c.FeedStore.remote(),
+		"feed_store.cassandra.primary.hosts: is empty: only the role serve can fill an embedded feed store")
+	return problems.Err()
 }
 
 // checkPeerAddress rejects port 0, because other processes need the port before this one listens, and every address
@@ -65,13 +63,11 @@ func (c *Config) checkPeerAddress() error {
 
 // checkFiles reports every file that a role needs, at start or later, and that is unreadable or has invalid contents.
 func (c *Config) checkFiles(role Role) error {
-	var problems []error
-	add := func(needed bool, path string, err func() error) {
-		if !needed {
-			return
-		}
-		if err := err(); err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", path, err))
+	var problems settings.Problems
+	add := func(needed bool, path string, check func() error) {
+		if needed {
+			err := check()
+			problems.Want(err == nil, "%s: %w", path, err)
 		}
 	}
 	serves := role == "" || role == Dev || role == Serve
@@ -90,7 +86,7 @@ func (c *Config) checkFiles(role Role) error {
 	add(c.Peers.SecretFile != "", "peers.secret_file", checkSecret(c.Peers.SecretFile))
 	add(c.Peers.HTTPS, "peers.tls", func() error { _, err := c.Peers.TLS.Config(); return err })
 	add(c.Tracing.Endpoint != "", "tracing", checkClient(c.Tracing.Client))
-	return errors.Join(problems...)
+	return problems.Err()
 }
 
 // checkFeatures checks the definitions, and that the model of the generator can use them.

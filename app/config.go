@@ -140,34 +140,24 @@ func (c *Config) Validate() error {
 }
 
 func (c *Config) validateOwn() error {
-	var problems []error
-	if c.Dir == "" {
-		problems = append(problems, errors.New("dir: is empty: want a directory"))
-	}
-	if len(c.Kafka) == 0 {
-		problems = append(problems, errors.New("kafka: is empty: want at least one host:port"))
-	}
+	var problems settings.Problems
+	problems.Want(c.Dir != "", "dir: is empty: want a directory")
+	problems.Want(len(c.Kafka) > 0, "kafka: is empty: want at least one host:port")
 	for _, addr := range append([]string{c.HTTP, c.peerAddress()}, c.Kafka...) {
-		if _, _, err := net.SplitHostPort(addr); err != nil {
-			problems = append(problems, fmt.Errorf("http, advertise or kafka: %q: want host:port", addr))
-		}
+		_, _, err := net.SplitHostPort(addr)
+		problems.Want(err == nil, "http, advertise or kafka: %q: want host:port", addr)
 	}
-	if c.Partitions > 0 && c.Partitions&(c.Partitions-1) != 0 {
-		problems = append(problems, fmt.Errorf("partitions: %d: want a power of two", c.Partitions))
-	}
-	problems = append(problems, settings.Validate(c), settings.Under("actions", settings.Validate(c.Actions)), settings.Under("visit_log", settings.Validate(c.VisitLog)))
-	problems = append(problems, c.validateAdminAddress())
+	problems.Want(c.Partitions <= 0 || c.Partitions&(c.Partitions-1) == 0, "partitions: %d: want a power of two", c.Partitions)
+	problems.Add(settings.Validate(c), settings.Under("actions", settings.Validate(c.Actions)), settings.Under("visit_log", settings.Validate(c.VisitLog)))
+	problems.Add(c.validateAdminAddress())
 	if err := secure.CheckURL(c.registryURL()); err != nil {
-		problems = append(problems, fmt.Errorf("registry: the address %w", err))
+		problems.Add(fmt.Errorf("registry: the address %w", err))
 	}
-	if c.Log.Format != "text" && c.Log.Format != "json" {
-		problems = append(problems, fmt.Errorf("log.format: %q: want text or json", c.Log.Format))
-	}
-	if c.Fanout.StepFollowers*4 > c.Rows.MaxRecordWrites { // a delivery writes a row per edge, and uses the other rows to trim pools
-		problems = append(problems, fmt.Errorf("rows.max_record_writes: %d: want at least 4 times fanout.step_followers, %d",
-			c.Rows.MaxRecordWrites, c.Fanout.StepFollowers))
-	}
-	return errors.Join(problems...)
+	problems.Want(c.Log.Format == "text" || c.Log.Format == "json", "log.format: %q: want text or json", c.Log.Format)
+	// A delivery writes a row per edge, and uses the other rows to trim pools.
+	problems.Want(c.Fanout.StepFollowers*4 <= c.Rows.MaxRecordWrites, "rows.max_record_writes: %d: want at least 4 times fanout.step_followers, %d",
+		c.Rows.MaxRecordWrites, c.Fanout.StepFollowers)
+	return problems.Err()
 }
 
 // Write prints the configuration as a file, without secrets.

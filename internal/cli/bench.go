@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/measure"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/internal/tools/bench"
 	"github.com/smartfeed/smartfeed/internal/tools/workload"
 	"github.com/smartfeed/smartfeed/topics"
@@ -47,7 +46,6 @@ stay in the logs until their retention expires. --keep keeps the users and pins.
 
 To measure the server without the CPU time of this command, run it on another machine.`,
 		Example: "  smartfeed bench --for 30s --rate 200\n  smartfeed bench --mix publish=1 --rate 50 --users 1000 -o json",
-		Args:    noArguments,
 		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
 			var err error
 			if f.Rates, err = f.rates(); err != nil {
@@ -87,36 +85,25 @@ func (f *benchFlags) add(cmd *cobra.Command) {
 
 // rates returns the rate of each kind of request, or all problems of the flags.
 func (f *benchFlags) rates() (map[string]float64, error) {
-	var problems []error
-	if f.rate <= 0 || f.rate > 1e6 {
-		problems = append(problems, fmt.Errorf("--rate: %g: want above 0, at most 1000000", f.rate))
-	}
-	for name, d := range map[string]time.Duration{"for": f.Measure.Lasting, "timeout": f.Measure.Timeout} {
-		if d <= 0 {
-			problems = append(problems, fmt.Errorf("--%s: %s: want above 0", name, d))
-		}
-	}
-	if f.Measure.WarmUp < 0 {
-		problems = append(problems, fmt.Errorf("--warm-up: %s: want 0 or more", f.Measure.WarmUp))
-	}
+	var problems settings.Problems
+	problems.Want(f.rate > 0 && f.rate <= 1e6, "--rate: %g: want above 0, at most 1000000", f.rate)
+	problems.Want(f.Measure.Lasting > 0, "--for: %s: want above 0", f.Measure.Lasting)
+	problems.Want(f.Measure.Timeout > 0, "--timeout: %s: want above 0", f.Measure.Timeout)
+	problems.Want(f.Measure.WarmUp >= 0, "--warm-up: %s: want 0 or more", f.Measure.WarmUp)
 	rates, sum := map[string]float64{}, 0.0
 	for _, part := range f.mix {
 		kind, text, _ := strings.Cut(part, "=")
 		share, err := strconv.ParseFloat(text, 64)
-		switch {
-		case !slices.Contains(workload.Kinds(), kind):
-			problems = append(problems, fmt.Errorf("--mix: %s: kind %q: want one of %s", part, kind, strings.Join(workload.Kinds(), ", ")))
-		case err != nil || !(share >= 0 && share <= 1e6):
-			problems = append(problems, fmt.Errorf("--mix: %s: want KIND=SHARE with a number", part))
-		}
+		known := slices.Contains(workload.Kinds(), kind)
+		problems.Want(known, "--mix: %s: kind %q: want one of %s", part, kind, strings.Join(workload.Kinds(), ", "))
+		problems.Want(!known || err == nil && share >= 0 && share <= 1e6, "--mix: %s: want KIND=SHARE with a number", part)
 		rates[kind] += share
 		sum += share
 	}
-	if sum == 0 {
-		problems = append(problems, errors.New("--mix: all shares are 0"))
-	}
+	problems.Want(sum != 0, "--mix: all shares are 0")
+	problems.Add(f.Workload.Validate())
 	for kind := range rates {
 		rates[kind] *= f.rate / sum
 	}
-	return rates, errors.Join(append(problems, f.Workload.Validate())...)
+	return rates, problems.Err()
 }

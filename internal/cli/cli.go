@@ -101,6 +101,7 @@ prints all keys. Every command accepts the flags below.`,
 		p.rebuildCommand(), p.replayCommand(), p.interestsCommand(), p.tokenCommand())
 	add(inspectGroup, "Inspect:", p.queryCommand(), p.featuresCommand(), p.evaluateCommand(), p.doctorCommand(), p.benchCommand(), p.configCommand(),
 		p.idCommand(), p.versionCommand())
+	takeNoArguments(root)
 	return root
 }
 
@@ -157,6 +158,16 @@ func missingCommand(cmd *cobra.Command, args []string) error {
 		given = fmt.Sprintf(", not %q", args)
 	}
 	return command.Usagef("%s: want one of the commands %s%s", cmd.CommandPath(), strings.Join(names, ", "), given)
+}
+
+// takeNoArguments makes the commands below a command reject arguments, unless their field Args is set.
+func takeNoArguments(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		if c.Args == nil {
+			c.Args, c.ValidArgsFunction = noArguments, cobra.NoFileCompletions
+		}
+		takeNoArguments(c)
+	}
 }
 
 // noArguments is cobra.NoArgs with a message that quotes the arguments.

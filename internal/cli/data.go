@@ -23,6 +23,7 @@ func (p *program) publishCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "publish [FILE...]",
 		Short: "Publish events from files or standard input, one JSON object per line",
+		Args:  cobra.ArbitraryArgs,
 		Long: `Publish events from the files in the given order. Without files, and for the file "-", it reads standard input. Each line is
 one JSON object: {"stream":"actions","id":"e-81","time":"2026-11-20T10:00:00.123Z","actor":"user:7",...}
 
@@ -131,7 +132,6 @@ func (p *program) simulateCommand() *cobra.Command {
 simulate users who create pins, follow, view, click and save, at a given rate. A second run with the same seed continues with
 the same population.`,
 		Example: "  smartfeed simulate --users 200 --pins 1000 --rate 20 --for 5m\n  smartfeed simulate --for 0 -o json",
-		Args:    noArguments,
 		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
 			duration, err := parseSpan(span)
 			if err := errors.Join(cfg.Validate(), err); err != nil {
@@ -181,7 +181,6 @@ func (p *program) waitCommand() *cobra.Command {
 --timeout the exit code is 1, and the error names the consumers that lag. Until then, the command retries unavailable
 brokers and an unavailable Pinot controller. A missing topic is an error.`,
 		Example: "  smartfeed publish events.ndjson && smartfeed wait --timeout 30s\n  smartfeed wait -o json",
-		Args:    noArguments,
 		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
 			since := schemas.MicrosOf(time.Now())
 			ctx, cancel, err := within(cmd.Context(), timeout)
@@ -224,7 +223,6 @@ continues after the files in OUT. It replaces files of visits whose windows had 
 deleted users are skipped.`,
 		Example: "  smartfeed training export --label save=24h --label hide=24h --out training\n" +
 			"  smartfeed training export --label save=1h --out training --since 2026-11-20T00:00:00Z -o json",
-		Args: noArguments,
 		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
 			cfg.Now = time.Now()
 			if err := parseExport(&cfg, labels, since, until, setup.Verbs); err != nil {

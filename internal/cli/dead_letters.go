@@ -34,7 +34,7 @@ const maxListed = 10_000
 func (p *program) listDeadLettersCommand() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the newest dead letters in the order of their times", Args: noArguments,
+		Use: "list", Short: "List the newest dead letters in the order of their times",
 		Example: "  smartfeed dead-letters list --limit 10\n  smartfeed dead-letters list -o json",
 		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			if limit < 1 || limit > maxListed {
@@ -69,7 +69,7 @@ func printDeadLetters(out io.Writer, list []api.DeadLetter) error {
 func (p *program) retryDeadLettersCommand() *cobra.Command {
 	var operator string
 	cmd := &cobra.Command{
-		Use: "retry", Short: "Retry immediately the dead letters since the last retry", Args: noArguments,
+		Use: "retry", Short: "Retry immediately the dead letters since the last retry",
 		Example: "  smartfeed dead-letters retry\n  smartfeed dead-letters retry -o json",
 		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			setup, streams, err := p.streams(cmd)
@@ -152,9 +152,7 @@ func (p *program) retryKindsCommand() *cobra.Command {
 		Short: "Count dead letters by kind and state",
 		Long: `Print the kinds of dead letters (topic/group/reason), the rate at which they are retried, and how many are waiting, sent, done
 or parked. Parked dead letters are not retried automatically. The command queries a running server.`,
-		Example:           "  smartfeed dead-letters kinds\n  smartfeed dead-letters kinds -o json",
-		Args:              noArguments,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example: "  smartfeed dead-letters kinds\n  smartfeed dead-letters kinds -o json",
 		RunE: requests(p, (*tables).retryKinds, func(*cobra.Command, []string) (request, error) {
 			return request{path: []string{"dead-letters", "kinds"}}, nil
 		}),
@@ -171,9 +169,7 @@ func (p *program) retryStatesCommand() *cobra.Command {
 		Short: "List dead letters with state, attempts and next retry",
 		Long: `Print one line per record that could not be processed, however often it was retried. The latest state change is first. The
 command queries a running server.`,
-		Example:           "  smartfeed dead-letters states --state parked\n  smartfeed dead-letters states --kind pins/objects/verb-unknown-verb -o json",
-		Args:              noArguments,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example: "  smartfeed dead-letters states --state parked\n  smartfeed dead-letters states --kind pins/objects/verb-unknown-verb -o json",
 		RunE: requests(p, (*tables).retryStates, func(*cobra.Command, []string) (request, error) {
 			query := url.Values{"limit": {strconv.Itoa(limit)}}
 			for name, value := range map[string]string{"kind": kind, "state": state} {

@@ -102,7 +102,6 @@ func (p *program) eraseListCommand() *cobra.Command {
 		Short: "List the erased users and the times of their deletes",
 		Long: `Print every user on the topic users-deleted with the time of the delete, one per line, sorted by id. "smartfeed erase reapply"
 reads this list. After each erasure, save it to a file that a restore of the brokers does not replace.`,
-		Args:    noArguments,
 		Example: "  smartfeed erase list > erased-users.txt",
 		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			setup, streams, err := p.streams(cmd)

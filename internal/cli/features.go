@@ -271,7 +271,6 @@ because a record was late from values that differ for no known reason. If there 
 These values are not compared: means of pins' recent actors, values that were not evaluated in time, and values that depend on
 actions or changes of pins that are no longer in their topics.`,
 		Example: "  smartfeed features verify\n  smartfeed features verify --dir data/feature-log -o json",
-		Args:    noArguments,
 		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
 			defined, err := p.defined(cmd, setup)
 			if err != nil {
@@ -309,7 +308,6 @@ topics no longer have all data, and "order" for means of pins' recent actors. If
 
 The topics are read once for every 100,000 rows. Rows in the order of their time need less memory.`,
 		Example: "  smartfeed features history --rows rows.jsonl --features taste_24h,pair_author_96h,@ranking --out examples.jsonl",
-		Args:    noArguments,
 		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
 			if files.Rows == "" || files.Out == "" || len(names) == 0 {
 				return nil, command.Usagef("want --rows, --out and --features")

@@ -3,13 +3,13 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/smartfeed/smartfeed/internal/ops/generations"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -88,31 +88,21 @@ func completeTargets(*cobra.Command, []string, string) (names []string, _ cobra.
 
 // check reports every error in the flags.
 func (f rebuildFlags) check() error {
-	problems := []error{f.Target.Validate()}
+	problems := settings.Problems{f.Target.Validate()}
 	if err := f.Source.CheckRebuildable(); err != nil {
-		problems = append(problems, fmt.Errorf("--source: %w", err))
+		problems.Add(fmt.Errorf("--source: %w", err))
 	}
-	if f.Target.IsAll() && f.Source != "" {
-		problems = append(problems, errors.New("--source: only for a user: for all users, want the source as the argument"))
-	}
-	if !f.Target.IsAll() && f.Resume {
-		problems = append(problems, errors.New("--resume: only for all users"))
-	}
-	if (f.generation || f.abort) && f.Target != generations.All {
-		problems = append(problems, errors.New("--generation and --abort: only for the target all"))
-	}
-	if f.timeout < 0 {
-		problems = append(problems, fmt.Errorf("--timeout: %s: want 0 or more", f.timeout))
-	}
-	return errors.Join(append(problems, checkRate("rate", f.Rate))...)
+	problems.Want(!f.Target.IsAll() || f.Source == "", "--source: only for a user: for all users, want the source as the argument")
+	problems.Want(f.Target.IsAll() || !f.Resume, "--resume: only for all users")
+	problems.Want(f.Target == generations.All || !f.generation && !f.abort, "--generation and --abort: only for the target all")
+	problems.Want(f.timeout >= 0, "--timeout: %s: want 0 or more", f.timeout)
+	problems.Want(validRate(f.Rate), "--rate: %v: %s", f.Rate, wantRate)
+	return problems.Err()
 }
 
-func checkRate(flag string, perSecond float64) error {
-	if !(perSecond > 0 && perSecond <= 1e6) {
-		return fmt.Errorf("--%s: %v: want above 0, at most 1000000", flag, perSecond)
-	}
-	return nil
-}
+const wantRate = "want above 0, at most 1000000"
+
+func validRate(perSecond float64) bool { return perSecond > 0 && perSecond <= 1e6 }
 
 // context applies --timeout. The default for a user is one minute.
 func (f rebuildFlags) context(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -205,21 +195,17 @@ func (f *replayFlags) common() rebuildFlags {
 
 // check parses --since and --until, and reports every error in the flags.
 func (f *replayFlags) check() error {
-	problems := []error{f.common().check(), checkRate("users", f.Users)}
+	problems := settings.Problems{f.common().check()}
+	problems.Want(validRate(f.Users), "--users: %v: %s", f.Users, wantRate)
 	if err := generations.CheckGroup(f.group); err != nil {
-		problems = append(problems, fmt.Errorf("--group: %s: %w", f.group, err))
+		problems.Add(fmt.Errorf("--group: %s: %w", f.group, err))
 	}
-	if f.HalfLife != 0 && (f.HalfLife < time.Minute || f.HalfLife > 365*24*time.Hour) {
-		problems = append(problems, fmt.Errorf("--half-life: %s: want 1m to 8760h", f.HalfLife))
-	}
-	if f.abort && f.Target != generations.All {
-		problems = append(problems, errors.New("--abort: only for the target all"))
-	}
+	problems.Want(f.HalfLife == 0 || f.HalfLife >= time.Minute && f.HalfLife <= 365*24*time.Hour, "--half-life: %s: want 1m to 8760h", f.HalfLife)
+	problems.Want(!f.abort || f.Target == generations.All, "--abort: only for the target all")
 	var since, until error
 	f.Since, since = parseTime("since", f.since)
 	f.Until, until = parseTime("until", f.until)
-	if !f.Until.IsZero() && !f.Since.Before(f.Until) {
-		until = errors.Join(until, fmt.Errorf("--since: %s is not before --until %s", f.since, f.until))
-	}
-	return errors.Join(append(problems, since, until)...)
+	problems.Add(since, until)
+	problems.Want(f.Until.IsZero() || f.Since.Before(f.Until), "--since: %s is not before --until %s", f.since, f.until)
+	return problems.Err()
 }

@@ -27,7 +27,7 @@ func (p *program) configCommand() *cobra.Command {
 func (p *program) configShowCommand() *cobra.Command {
 	var o config.Options
 	c := &cobra.Command{
-		Use: "show", Short: "Print the configuration as a file", Args: noArguments,
+		Use: "show", Short: "Print the configuration as a file",
 		Long: `Print the value of every key that is in effect, without secrets: the defaults, overridden by the file, the environment and
 the flags. The output is a configuration file.`,
 		Example: "  smartfeed config show --docs > smartfeed.yaml\n  SMARTFEED_POOLS_MAX_CANDIDATES=200 smartfeed config show --changed\n" +
@@ -105,7 +105,6 @@ processes, why they are not ready, and which do not answer. The command changes 
 The exit code is 1 if there is a problem, and 0 if there are only warnings and notes. The command works with and without a
 running "smartfeed dev". Without --dir it checks the directory of the process at --http, if it runs on this machine.`,
 		Example: "  smartfeed doctor\n  smartfeed doctor --config production.yaml -o json",
-		Args:    noArguments,
 		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			if timeout <= 0 {
 				return nil, command.Usagef("--timeout: %s: want above 0", timeout)
@@ -188,7 +187,7 @@ type build struct {
 
 func (p *program) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: noArguments,
+		Use: "version", Short: "Print the version",
 		Example: "  smartfeed version\n  smartfeed version -o json",
 		RunE: p.prints(func(*cobra.Command, []string) (any, error) {
 			return line(build{app.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH}, "%s", app.Version()), nil

@@ -31,11 +31,9 @@ func (p *program) termsCommand() *cobra.Command {
 		limit int
 	)
 	cmd := &cobra.Command{
-		Use:               "list",
-		Short:             "List terms in a state: candidates by score, others by name",
-		Example:           "  smartfeed interests list --limit 100\n  smartfeed interests list --state rejected -o json",
-		Args:              noArguments,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:     "list",
+		Short:   "List terms in a state: candidates by score, others by name",
+		Example: "  smartfeed interests list --limit 100\n  smartfeed interests list --state rejected -o json",
 		RunE: requests(p, (*tables).terms, func(*cobra.Command, []string) (request, error) {
 			query := url.Values{"state": {state}, "limit": {strconv.Itoa(limit)}}
 			return request{path: []string{"dictionary"}, query: query}, nil

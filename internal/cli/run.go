@@ -28,8 +28,8 @@ others own its partitions. "smartfeed serve" sends requests for a user's pools t
 --advertise (default: --http).
 
 The topics must exist: see "smartfeed topics apply".`, strings.Join(topics.RowGroups(), ", ")),
-		Example:   "  smartfeed process --kafka kafka-1:9092 --advertise 10.0.0.7:8080\n  smartfeed process pools fanout --config smartfeed.yaml",
-		ValidArgs: topics.RowGroups(),
+		Example: "  smartfeed process --kafka kafka-1:9092 --advertise 10.0.0.7:8080\n  smartfeed process pools fanout --config smartfeed.yaml",
+		Args:    cobra.ArbitraryArgs, ValidArgs: topics.RowGroups(),
 		RunE: func(cmd *cobra.Command, groups []string) error {
 			return p.runRole(cmd, app.Process, groups...)
 		},
@@ -43,7 +43,6 @@ func (p *program) materializeCommand() *cobra.Command {
 		Long: `Write the feed store on Cassandra, and the standby if there is one, from the topics. Any number of processes share the
 partitions. The tables must exist: see "smartfeed feed-store apply". "smartfeed serve" writes an embedded feed store.`,
 		Example: "  smartfeed materialize --feed_store.cassandra.primary.hosts cassandra-a:9042",
-		Args:    noArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.runRole(cmd, app.Materialize) },
 	}
 }
@@ -56,7 +55,6 @@ func (p *program) serveCommand() *cobra.Command {
 processes that run the group pools; without them, feeds contain only materialized items. It writes its embedded stores in
 --dir from the topics. "smartfeed materialize" writes feed stores on Cassandra.`,
 		Example: "  smartfeed serve --kafka kafka-1:9092 --http 127.0.0.1:8080",
-		Args:    noArguments,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.runRole(cmd, app.Serve) },
 	}
 }
@@ -118,7 +116,6 @@ func (p *program) devCommand() *cobra.Command {
 		Long: `Run broker, registry, groups, stores and HTTP server in this process, with all state in --dir. After a stop or a kill, it
 resumes from this directory. Other programs on this machine reach the broker at --kafka and the registry at --registry.`,
 		Example: "  smartfeed dev --demo\n  smartfeed dev --dir /var/lib/smartfeed --http 127.0.0.1:8090",
-		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.run(cmd, app.Options{Role: app.Dev}, func(ctx context.Context, a *app.App, dir string) error {
 				if a.Ready(ctx) != nil {

@@ -20,7 +20,6 @@ func (p *program) readyCommand() *cobra.Command {
 		Use:     "ready",
 		Short:   "Check whether a server is ready: exit code 0 or 1",
 		Example: "  smartfeed query ready --http 127.0.0.1:8080",
-		Args:    noArguments,
 		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			c, err := p.client(cmd)
 			if err != nil {
@@ -41,7 +40,6 @@ func (p *program) statusCommand() *cobra.Command {
 		Use:     "status",
 		Short:   "Show the state of every component of a running server",
 		Example: "  smartfeed query status\n  smartfeed query status -o json",
-		Args:    noArguments,
 		RunE: requests(p, (*tables).status, func(*cobra.Command, []string) (request, error) {
 			return request{path: []string{"status"}}, nil
 		}),

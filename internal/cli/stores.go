@@ -69,7 +69,7 @@ func printClusters(out io.Writer, reports []cassandra.Report) error {
 func (p *program) refillCommand() *cobra.Command {
 	var store string
 	cmd := &cobra.Command{
-		Use: "refill", Short: "Refill a feed store from the topics", Args: noArguments,
+		Use: "refill", Short: "Refill a feed store from the topics",
 		Long: `Refill a feed store that lost rows or was restored from a copy: reset its consumer group (materialize, materialize-standby) to
 the oldest records in its topics. "smartfeed materialize" continues from there, or "smartfeed serve" with an embedded feed
 store. First stop every process that writes the store. If a process still runs, the command resets nothing, and the exit code
@@ -115,7 +115,7 @@ func (p *program) pinotSetup(cmd *cobra.Command) (pinot.Setup, error) {
 
 func (p *program) pinotApplyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "apply", Short: "Create or update the tables and their schemas for the release of the controller", Args: noArguments,
+		Use: "apply", Short: "Create or update the tables and their schemas for the release of the controller",
 		Example: "  smartfeed pinot apply --pinot.controller pinot-1:9000",
 		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			setup, err := p.pinotSetup(cmd)
@@ -132,7 +132,7 @@ func (p *program) pinotApplyCommand() *cobra.Command {
 
 func (p *program) pinotVerifyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "verify", Short: "Verify that the tables and their schemas match the configuration", Args: noArguments,
+		Use: "verify", Short: "Verify that the tables and their schemas match the configuration",
 		Example: "  smartfeed pinot verify --pinot.controller pinot-1:9000 -o json",
 		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			setup, err := p.pinotSetup(cmd)
@@ -163,7 +163,7 @@ func (p *program) pinotVerifyCommand() *cobra.Command {
 func (p *program) pinotShowCommand() *cobra.Command {
 	var release, table string
 	cmd := &cobra.Command{
-		Use: "show", Short: "Print a table of apply and its schema, without secrets", Args: noArguments,
+		Use: "show", Short: "Print a table of apply and its schema, without secrets",
 		Example: "  smartfeed pinot show --table pins --release 1.5\n  smartfeed pinot show -o json | jq .table",
 		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			if r := pinot.Release(release); r != pinot.V0 && r != pinot.V1 {

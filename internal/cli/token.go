@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
@@ -28,7 +28,6 @@ The token of a user grants access to that user's feed. The token of a service ha
 ` + strings.Join([]string{auth.Feed, auth.Features, auth.Events, auth.EventsOf("STREAM"), auth.DeleteUsers, auth.Operate, auth.View}, ", ") + `.
 Anyone who has the secret can create any token. To trust several issuers separately, use keys (--auth.jwks).`,
 		Example: "  smartfeed token --auth.secret_file token.secret --user user:ada\n  smartfeed token --auth.secret_file token.secret --service dashboard --scope operate,feed --for 8h",
-		Args:    noArguments,
 		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			cfg, err := p.load(cmd)
 			if err != nil {
@@ -51,41 +50,25 @@ Anyone who has the secret can create any token. To trust several issuers separat
 
 // checkGrant reports every error in the flags of token.
 func checkGrant(g auth.Grant, cfg auth.Config) error {
-	var problems []error
-	if (g.User == "") == (g.Service == "") {
-		problems = append(problems, errors.New("want --user or --service"))
-	}
+	var problems settings.Problems
+	problems.Want((g.User == "") != (g.Service == ""), "want --user or --service")
 	if g.User != "" {
 		if _, err := schemas.ParseUserID(string(g.User)); err != nil {
-			problems = append(problems, fmt.Errorf("--user: %w", err))
+			problems.Add(fmt.Errorf("--user: %w", err))
 		}
 	}
-	if g.Service != "" && cfg.ServicePrefix == "" && cfg.ServiceClaim == "" {
-		problems = append(problems, errors.New("--service: auth.service_prefix and auth.service_claim are empty, so no token is a service's"))
+	if g.Service != "" && cfg.ServicePrefix == "" {
+		problems.Want(cfg.ServiceClaim != "", "--service: auth.service_prefix and auth.service_claim are empty, so no token is a service's")
+		reserved := cfg.UserPrefix != "" && strings.HasPrefix(g.Service, cfg.UserPrefix)
+		problems.Want(!reserved, "--service: %q starts with auth.user_prefix: the token would be rejected", g.Service)
 	}
-	if g.Service != "" && cfg.ServicePrefix == "" && cfg.UserPrefix != "" && strings.HasPrefix(g.Service, cfg.UserPrefix) {
-		problems = append(problems, fmt.Errorf("--service: %q starts with auth.user_prefix: the token would be rejected", g.Service))
-	}
-	problems = append(problems, checkScopes(g)...)
-	if g.For < time.Second || g.For > maxTokenLifetime {
-		problems = append(problems, fmt.Errorf("--for: %s: want 1s to %s", g.For, maxTokenLifetime))
-	}
-	return errors.Join(problems...)
-}
-
-func checkScopes(g auth.Grant) (problems []error) {
-	if g.User != "" && len(g.Scopes) > 0 {
-		problems = append(problems, errors.New("--scope: only for --service: a user's token grants access to the user's own data"))
-	}
-	if g.Service != "" && len(g.Scopes) == 0 {
-		problems = append(problems, errors.New("--scope: a service without scopes has no permission"))
-	}
+	problems.Want(g.User == "" || len(g.Scopes) == 0, "--scope: only for --service: a user's token grants access to the user's own data")
+	problems.Want(g.Service == "" || len(g.Scopes) > 0, "--scope: a service without scopes has no permission")
 	for _, scope := range g.Scopes {
-		if !slices.Contains(auth.Scopes(), scope) {
-			problems = append(problems, fmt.Errorf("--scope: %q: want one of %s", scope, strings.Join(auth.Scopes(), ", ")))
-		}
+		problems.Want(slices.Contains(auth.Scopes(), scope), "--scope: %q: want one of %s", scope, strings.Join(auth.Scopes(), ", "))
 	}
-	return problems
+	problems.Want(g.For >= time.Second && g.For <= maxTokenLifetime, "--for: %s: want 1s to %s", g.For, maxTokenLifetime)
+	return problems.Err()
 }
 
 // mint returns a token for the grant. It creates the secret file if it does not exist.

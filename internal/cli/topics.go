@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/smartfeed/smartfeed/internal/command"
-	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/internal/ops/generations"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -31,14 +30,19 @@ func (p *program) topicsCommand() *cobra.Command {
 // catalogueCommand returns a command that compares the wanted topics with those of the brokers and prints the plan.
 func (p *program) catalogueCommand(use, short string, do func(context.Context, topics.Kafka, []topics.Topic) (topics.Plan, error)) *cobra.Command {
 	return &cobra.Command{
-		Use: use, Short: short, Args: noArguments,
+		Use: use, Short: short,
 		Example: fmt.Sprintf("  smartfeed topics %s --kafka kafka-1:9092,kafka-2:9092\n  smartfeed topics %[1]s -o json", use),
 		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
-			want, err := ops.WantedTopics(cmd.Context(), setup.Kafka)
+			ctx := cmd.Context()
+			profile, err := topics.ProfileOf(ctx, setup.Kafka)
 			if err != nil {
 				return nil, err
 			}
-			plan, err := do(cmd.Context(), setup.Kafka, want)
+			own, err := topics.TopicsOfGenerations(ctx, setup.Kafka, profile)
+			if err != nil {
+				return nil, err
+			}
+			plan, err := do(ctx, setup.Kafka, append(topics.Catalogue(profile), own...))
 			return output{value: plan, text: func(out io.Writer) error { return printPlan(out, plan) }, failure: plan.Err()}, err
 		}),
 	}
@@ -80,8 +84,8 @@ func (p *program) aclsCommand() *cobra.Command {
 		Short: "Print the permissions that a role needs on the brokers",
 		Long: fmt.Sprintf(`Print the minimal permissions that a role (%s) needs on the brokers. With --principal, print them
 as arguments of Kafka's kafka-acls.sh, one line each.`, strings.Join(topics.Roles(), ", ")),
-		Example:   "  smartfeed topics acls serve --principal User:feed-serve | xargs -L 1 kafka-acls.sh --bootstrap-server localhost:9092",
-		ValidArgs: topics.Roles(),
+		Example: "  smartfeed topics acls serve --principal User:feed-serve | xargs -L 1 kafka-acls.sh --bootstrap-server localhost:9092",
+		Args:    cobra.ArbitraryArgs, ValidArgs: topics.Roles(),
 		RunE: p.printsOf(func(_ *cobra.Command, args []string, setup topics.Setup) (any, error) {
 			if len(args) != 1 || !slices.Contains(topics.Roles(), args[0]) {
 				return nil, command.Usagef("topics acls: want one of the roles %s, not %q", strings.Join(topics.Roles(), ", "), args)
@@ -115,7 +119,6 @@ topics of the first generation, empty. Processes delete their local directories 
 
 If a generation still has members, the command does not delete it, and the exit code is 1. Processes leave a generation some
 seconds after the cut-over. With ACLs, the user needs Delete on the topics and groups whose names start with "pools".`,
-		Args:    noArguments,
 		Example: "  smartfeed topics prune --dry-run\n  smartfeed topics prune -o json",
 		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
 			list, err := generations.Prune(cmd.Context(), setup.Kafka, dryRun)

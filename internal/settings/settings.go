@@ -231,6 +231,22 @@ func Under(name string, err error) error {
 	return errors.Join(out...)
 }
 
+// Problems collects the problems of a configuration or a command line.
+type Problems []error
+
+// Want adds a problem unless ok is set. The arguments are those of fmt.Errorf.
+func (p *Problems) Want(ok bool, format string, args ...any) {
+	if !ok {
+		p.Add(fmt.Errorf(format, args...))
+	}
+}
+
+// Add adds errors. It ignores nil.
+func (p *Problems) Add(errs ...error) { *p = append(*p, errs...) }
+
+// Err returns an error that lists all problems, or nil.
+func (p Problems) Err() error { return errors.Join(p...) }
+
 // Split returns the errors in joined errors, at every depth. It returns none for nil.
 func Split(err error) []error {
 	if err == nil {

@@ -146,3 +146,18 @@ func TestNested_NamesTheStructOfEachProblem(t *testing.T) {
 		t.Errorf("got %v, want %s", got, want)
 	}
 }
+
+func TestProblems_ListsUnmetConditionsAndErrors(t *testing.T) {
+	var none, all Problems
+	none.Want(true, "unused")
+	none.Add(nil)
+	if err := none.Err(); err != nil {
+		t.Errorf("got %v, want no problem", err)
+	}
+	broken := errors.New("broken")
+	all.Want(false, "keep: %d: want at least %d", 1, 2)
+	all.Add(nil, broken)
+	if err := all.Err(); !errors.Is(err, broken) || err.Error() != "keep: 1: want at least 2\nbroken" {
+		t.Errorf("got %v, want both problems", err)
+	}
+}

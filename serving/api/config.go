@@ -1,8 +1,6 @@
 package api
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -57,17 +55,14 @@ func DefaultConfig() Config { return settings.Defaults[Config]() }
 
 // Validate reports every field that is out of bounds.
 func (c Config) Validate() error {
-	problems := []error{settings.Validate(c)}
+	problems := settings.Problems{settings.Validate(c)}
 	for _, host := range c.AllowedHosts {
-		if !foreign.Name(host) || strings.ContainsAny(host, ":/* ") {
-			problems = append(problems, fmt.Errorf("allowed_hosts: %q is not a host name without port", host))
-		}
+		problems.Want(foreign.Name(host) && !strings.ContainsAny(host, ":/* "), "allowed_hosts: %q is not a host name without port", host)
 	}
-	if work := c.ReadTimeout + c.PublishTimeout; c.WriteTimeout < work {
-		problems = append(problems, fmt.Errorf("write_timeout: %s: want at least read_timeout + publish_timeout, %s, "+
-			"or their requests get no answer", c.WriteTimeout, work))
-	}
-	return errors.Join(append(problems, settings.Under("tls", c.TLS.Validate()), settings.Under("limits", c.Limits.Validate()))...)
+	work := c.ReadTimeout + c.PublishTimeout
+	problems.Want(c.WriteTimeout >= work, "write_timeout: %s: want at least read_timeout + publish_timeout, %s, or their requests get no answer", c.WriteTimeout, work)
+	problems.Add(settings.Under("tls", c.TLS.Validate()), settings.Under("limits", c.Limits.Validate()))
+	return problems.Err()
 }
 
 // perCaller limits the share of each caller, and not their sum.

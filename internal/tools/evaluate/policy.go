@@ -2,7 +2,6 @@ package evaluate
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -44,25 +43,20 @@ func ReadPolicy(path string) (*Policy, error) {
 const maxNumber = 1e6
 
 func (p *Policy) validate() error {
-	errs := []error{settings.Validate(p)}
-	if p.Feed == "" {
-		errs = append(errs, errors.New("feed: want the name of a feed"))
-	}
+	problems := settings.Problems{settings.Validate(p)}
+	problems.Want(p.Feed != "", "feed: want the name of a feed")
 	total := 0.0
 	for _, source := range slices.Sorted(maps.Keys(p.Shares)) {
-		errs = append(errs, settings.Within("shares."+source, p.Shares[source], 0, maxNumber))
+		problems.Add(settings.Within("shares."+source, p.Shares[source], 0, maxNumber))
 		total += p.Shares[source]
 	}
-	if len(p.Shares) > 0 && total == 0 {
-		errs = append(errs, errors.New("shares: all are 0: want one above 0"))
-	}
+	problems.Want(len(p.Shares) == 0 || total != 0, "shares: all are 0: want one above 0")
 	for _, output := range slices.Sorted(maps.Keys(p.Utility)) {
-		errs = append(errs, settings.Within("utility."+output, p.Utility[output], -maxNumber, maxNumber))
+		problems.Add(settings.Within("utility."+output, p.Utility[output], -maxNumber, maxNumber))
 	}
-	if ranks := len(p.Utility) > 0 || p.Score != 0; ranks != (p.Temperature > 0) {
-		errs = append(errs, errors.New("temperature: want above 0 with utility or score, and no temperature without them"))
-	}
-	return errors.Join(errs...)
+	ranks := len(p.Utility) > 0 || p.Score != 0
+	problems.Want(ranks == (p.Temperature > 0), "temperature: want above 0 with utility or score, and no temperature without them")
+	return problems.Err()
 }
 
 // weights returns the utility by output, in the order of the outputs.
