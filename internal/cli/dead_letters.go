@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net/url"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,25 +43,23 @@ func (p *program) listDeadLettersCommand() *cobra.Command {
 				return nil, err
 			}
 			found, err := ops.ListDeadLetters(cmd.Context(), setup.Kafka, streams, limit)
-			return output{value: append([]api.DeadLetter{}, found...), text: func(out io.Writer) error { return printDeadLetters(out, found) }}, err
+			return output{value: append([]api.DeadLetter{}, found...), text: asTables(func(t *tables) { t.deadLetters(found) })}, err
 		}),
 	}
 	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number of dead letters, 1-10000")
 	return cmd
 }
 
-func printDeadLetters(out io.Writer, list []api.DeadLetter) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "TIME\tTOPIC\tPARTITION\tOFFSET\tGROUP\tRETRIED\tREASON")
+func (t *tables) deadLetters(list []api.DeadLetter) {
+	t.row("TIME", "TOPIC", "PARTITION", "OFFSET", "GROUP", "RETRIED", "REASON")
 	for _, l := range list {
 		reason := l.Reason
 		if l.Unreadable != "" {
 			reason = "unreadable dead letter: " + l.Unreadable
 		}
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%s\t%t\t%s\n", l.Time.Time().Format(time.RFC3339), l.Topic,
-			l.DeadLetter.Partition, l.DeadLetter.Offset, l.Group, l.Retried, strings.ReplaceAll(reason, "\n", "; "))
+		t.row(l.Time.Time().Format(time.RFC3339), l.Topic, l.DeadLetter.Partition, l.DeadLetter.Offset, l.Group, l.Retried,
+			strings.ReplaceAll(reason, "\n", "; "))
 	}
-	return table.Flush()
 }
 
 func (p *program) retryDeadLettersCommand() *cobra.Command {
@@ -153,9 +149,7 @@ func (p *program) retryKindsCommand() *cobra.Command {
 		Long: `Print the kinds of dead letters (topic/group/reason), the rate at which they are retried, and how many are waiting, sent, done
 or parked. Parked dead letters are not retried automatically. The command queries a running server.`,
 		Example: "  smartfeed dead-letters kinds\n  smartfeed dead-letters kinds -o json",
-		RunE: requests(p, (*tables).retryKinds, func(*cobra.Command, []string) (request, error) {
-			return request{path: []string{"dead-letters", "kinds"}}, nil
-		}),
+		RunE:    requests(p, (*tables).retryKinds, get("dead-letters", "kinds")),
 	}
 }
 
@@ -171,12 +165,7 @@ func (p *program) retryStatesCommand() *cobra.Command {
 command queries a running server.`,
 		Example: "  smartfeed dead-letters states --state parked\n  smartfeed dead-letters states --kind pins/objects/verb-unknown-verb -o json",
 		RunE: requests(p, (*tables).retryStates, func(*cobra.Command, []string) (request, error) {
-			query := url.Values{"limit": {strconv.Itoa(limit)}}
-			for name, value := range map[string]string{"kind": kind, "state": state} {
-				if value != "" {
-					query.Set(name, value)
-				}
-			}
+			query := filled(url.Values{"limit": {strconv.Itoa(limit)}, "kind": {kind}, "state": {state}})
 			return request{path: []string{"dead-letters", "retries"}, query: query}, nil
 		}),
 	}

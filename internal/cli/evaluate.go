@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -41,7 +40,7 @@ little of what the policy would do.`,
 			if report == nil {
 				return nil, err
 			}
-			return output{value: report, text: func(out io.Writer) error { return printEvaluation(out, report) }, failure: err}, nil
+			return output{value: report, text: asTables(func(t *tables) { t.evaluation(report) }), failure: err}, nil
 		}),
 	}
 	f := cmd.Flags()
@@ -69,11 +68,10 @@ func configureEvaluation(cfg *evaluate.Config, policy, effect string) (err error
 	return cfg.Validate()
 }
 
-func printEvaluation(out io.Writer, r *evaluate.Report) error {
-	t := newTables(out)
+func (t *tables) evaluation(r *evaluate.Report) {
 	t.row(fmt.Sprintf("visits from %s to %s", local(r.From), local(r.To)))
 	for _, x := range r.Experiments {
-		printExperiment(t, x)
+		t.experiment(x)
 	}
 	if p := r.Policy; p != nil {
 		t.line("")
@@ -84,10 +82,9 @@ func printEvaluation(out io.Writer, r *evaluate.Report) error {
 			t.row(a.Verb, a.Items, a.Censored, interval(a.Logged), interval(a.IPS), interval(a.SNIPS), interval(a.DoublyRobust), interval(a.Difference))
 		}
 	}
-	return t.flush()
 }
 
-func printExperiment(t *tables, x experiment.Experiment) {
+func (t *tables) experiment(x experiment.Experiment) {
 	t.line("")
 	t.row("feed " + x.Feed)
 	t.row("ARM", "SHARE", "USERS", "VISITS", "ITEMS", "SWITCHED")

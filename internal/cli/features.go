@@ -47,9 +47,7 @@ func (p *program) featureCommand() *cobra.Command {
 				return request{path: []string{"features"}, body: req}, nil
 			})
 			if e.empty() {
-				calls = requests(p, (*tables).definitions, func(*cobra.Command, []string) (request, error) {
-					return request{path: []string{"features"}}, nil
-				})
+				calls = requests(p, (*tables).definitions, get("features"))
 			}
 			return calls(cmd, names)
 		},

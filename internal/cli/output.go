@@ -158,6 +158,15 @@ func newTables(out io.Writer) *tables {
 	return &tables{out: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
 }
 
+// asTables returns the text of an output that is written as tables.
+func asTables(write func(*tables)) func(io.Writer) error {
+	return func(out io.Writer) error {
+		t := newTables(out)
+		write(t)
+		return t.flush()
+	}
+}
+
 // row writes one line of cells. It replaces control characters, so that a title cannot control the terminal.
 func (t *tables) row(cells ...any) {
 	texts := make([]string, len(cells))

@@ -165,10 +165,7 @@ func (p *program) whyCommand() *cobra.Command {
 		RunE: requests(p, (*tables).why, func(_ *cobra.Command, args []string) (request, error) {
 			user, problem := schemas.ParseUserID(args[0])
 			pin, err := schemas.ParsePinID(args[1])
-			query := url.Values{"pin": {string(pin)}}
-			if name != "" {
-				query.Set("feed", name)
-			}
+			query := filled(url.Values{"pin": {string(pin)}, "feed": {name}})
 			return request{path: []string{"users", string(user), "feed", "why"}, query: query}, usage(errors.Join(problem, err))
 		}),
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"net/url"
@@ -157,6 +156,17 @@ type request struct {
 	body  any        // nil: GET; otherwise POST
 }
 
+// get returns the request of a command without arguments.
+func get(path ...string) func(*cobra.Command, []string) (request, error) {
+	return func(*cobra.Command, []string) (request, error) { return request{path: path}, nil }
+}
+
+// filled returns a query without its empty parameters.
+func filled(query url.Values) url.Values {
+	maps.DeleteFunc(query, func(_ string, values []string) bool { return values[0] == "" })
+	return query
+}
+
 // requests returns a command's function that sends a request and prints the answer: the JSON unchanged, or the T as a table.
 func requests[T any](p *program, table func(*tables, T), of func(cmd *cobra.Command, args []string) (request, error)) commandFunc {
 	return func(cmd *cobra.Command, args []string) error {
@@ -189,11 +199,7 @@ func send[T any](p *program, cmd *cobra.Command, c *client.Client, r request, ta
 	if err := json.Unmarshal(answer, &v); err != nil {
 		return v, fmt.Errorf("read answer: %w", err)
 	}
-	return v, p.print(cmd.OutOrStdout(), output{value: answer, text: func(out io.Writer) error {
-		t := newTables(out)
-		table(t, v)
-		return t.flush()
-	}})
+	return v, p.print(cmd.OutOrStdout(), output{value: answer, text: asTables(func(t *tables) { table(t, v) })})
 }
 
 // explained returns an error with each problem of a rejected request on its own line, if there are several.

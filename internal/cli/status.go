@@ -40,9 +40,7 @@ func (p *program) statusCommand() *cobra.Command {
 		Use:     "status",
 		Short:   "Show the state of every component of a running server",
 		Example: "  smartfeed query status\n  smartfeed query status -o json",
-		RunE: requests(p, (*tables).status, func(*cobra.Command, []string) (request, error) {
-			return request{path: []string{"status"}}, nil
-		}),
+		RunE:    requests(p, (*tables).status, get("status")),
 	}
 }
 
