@@ -12,7 +12,6 @@ package simulate
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/settings"
@@ -21,43 +20,27 @@ import (
 
 // Config sets the size and the event rate of the demo. See DefaultConfig.
 type Config struct {
-	Users         int     `yaml:"users"`           // at least 2, at most 10 million
-	BoardsPerUser int     `yaml:"boards_per_user"` // 0 to 12
-	Interests     int     `yaml:"interests"`       // at least 1, at most 1 million
-	Pins          int     `yaml:"pins"`            // initial pins, at most 10 million
-	Rate          float64 `yaml:"rate"`            // live events per second; 0: as fast as possible
+	Users         int     `yaml:"users" default:"200" range:"2..10000000"`
+	BoardsPerUser int     `yaml:"boards_per_user" default:"3" range:"0..12"`
+	Interests     int     `yaml:"interests" default:"40" range:"1..1000000"`
+	Pins          int     `yaml:"pins" default:"3000" range:"0..10000000"` // initial pins
+	Rate          float64 `yaml:"rate" default:"20" range:"0..10000000"`   // live events per second; 0: as fast as possible
 	Seed          uint64  `yaml:"seed"`
 
-	Follows int `yaml:"follows"` // approximate number of users that each user follows, at most 100; 0: varies from 3, few users follow many
-	Star    int `yaml:"star"`    // additional followers of the first user, less than Users
+	Follows int `yaml:"follows" range:"0..100"` // approximate number of users that each user follows; 0: varies from 3, few users follow many
+	Star    int `yaml:"star"`                   // additional followers of the first user, less than Users
 }
 
 // DefaultConfig returns a demo with 200 users, which loads in two seconds and has 20 live events per second.
 func DefaultConfig() Config {
-	return Config{Users: 200, BoardsPerUser: 3, Interests: 40, Pins: 3000, Rate: 20, Seed: 1}
+	c := settings.Defaults[Config]()
+	c.Seed = 1
+	return c
 }
-
-// maxBoards is the maximum number of boards per user.
-const maxBoards = 12
 
 // Validate reports every value that is out of its bounds.
 func (c Config) Validate() error {
-	return errors.Join(
-		settings.Within("users", c.Users, 2, 10_000_000),
-		settings.Within("boards_per_user", c.BoardsPerUser, 0, maxBoards),
-		settings.Within("interests", c.Interests, 1, 1_000_000),
-		settings.Within("pins", c.Pins, 0, 10_000_000),
-		checkRate(c.Rate),
-		settings.Within("follows", c.Follows, 0, 100),
-		settings.Within("star", c.Star, 0, max(c.Users-1, 0)),
-	)
-}
-
-func checkRate(rate float64) error {
-	if rate >= 0 && rate <= 1e7 {
-		return nil
-	}
-	return fmt.Errorf("rate: %g: want 0 to 10 million events per second", rate)
+	return errors.Join(settings.Validate(c), settings.Within("star", c.Star, 0, max(c.Users-1, 0)))
 }
 
 // past is the age of the oldest initial pin.

@@ -19,6 +19,9 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
+// maxBoards is the maximum of Config.BoardsPerUser.
+const maxBoards = 12
+
 // noon is the start time of the live events.
 func noon() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
 
