@@ -221,7 +221,7 @@ bench-short: ## fail if rows or deliveries cost a multiple of the bare loop; run
 
 bench-features: ## measure features over HTTP, the feature store alone and the bare rows
 	$(GOTEST) -run '^$$' -bench 'Features$$' -benchtime 1x ./app
-	$(GOTEST) -run '^$$' -bench 'TenFeatures|Items|Ingest' -benchtime 2s ./serving/feature
+	$(GOTEST) -run '^$$' -bench 'TenFeatures|Items|1000Pins|Matrix|Ingest' -benchtime 2s ./serving/feature
 
 bench-pinot: ## measure features on Pinot, which .ci/services downloads and starts
 	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -run '^$$' -bench RealPinot -benchtime 1x ./serving/feature/conformance
