@@ -135,6 +135,13 @@ func TestExample_WebPageShowsFeedAndReportsActions(t *testing.T) {
 	page.Shot("example-web")
 }
 
+// The page must stay an example that can be read in minutes.
+func TestExample_WebPageIsShort(t *testing.T) {
+	if n := strings.Count(readText(t, "examples/web/index.html"), "\n"); n > 200 {
+		t.Errorf("examples/web/index.html has %d lines, want at most 200", n)
+	}
+}
+
 // visitStatus returns the status of a visit with a header, through the server of the page.
 func visitStatus(t *testing.T, site, header, value string) int {
 	t.Helper()
