@@ -177,22 +177,22 @@ func (p Pinot) answers(ctx context.Context, found *Findings) bool {
 			found.Warn("check pinot.brokers: queries use the other brokers until then", "a broker does not answer queries: %v", reason(ctx, err))
 			continue
 		}
-		found.Problem("check pinot.brokers, and Pinot's servers: responses are degraded and omit features of users", "no broker answers queries: %v", reason(ctx, err))
+		found.Problem("check pinot.brokers, and Pinot's servers: responses are degraded and omit features", "no broker answers queries: %v", reason(ctx, err))
 	}
 	return available > 0
 }
 
-// lag compares Pinot's data with the topic.
+// lag compares Pinot's data with its topics.
 func (p Pinot) lag(ctx context.Context, found *Findings) {
-	const advice = "see the check kafka, and the ingestion state of Pinot's table, such as stopped segments or too few servers"
+	const advice = "see the check kafka, and the ingestion state of Pinot's tables, such as stopped segments or too few servers"
 	oldest, err := p.Oldest(ctx)
 	switch behind := time.Since(oldest); {
-	case err != nil && len(*found) > 0: // for example, its table is missing
+	case err != nil && len(*found) > 0: // for example, a table is missing
 	case err != nil:
 		found.Warn(advice, "the lag is unknown: %v", reason(ctx, err))
 	case !oldest.IsZero() && behind > largePinotLag:
-		found.Warn(advice, "actions are missing, the oldest of which arrived %s ago", behind.Round(time.Second))
+		found.Warn(advice, "records are missing, the oldest of which arrived %s ago", behind.Round(time.Second))
 	case len(*found) == 0:
-		found.OK("answers queries, table as configured, a lag of less than %s", largePinotLag)
+		found.OK("answers queries, tables as configured, a lag of less than %s", largePinotLag)
 	}
 }

@@ -262,10 +262,10 @@ func TestPinot_ReportsLagAndUnreachableServers(t *testing.T) {
 		{"one of two brokers", "pinot warning a broker does not answer queries: broker b: down", func(p *doctor.Pinot) {
 			p.Answers = func(context.Context) (int, []error) { return 1, []error{errors.New("broker b: down")} }
 		}},
-		{"an action that just arrived", "pinot ok answers queries", func(p *doctor.Pinot) {
+		{"a record that just arrived", "pinot ok answers queries", func(p *doctor.Pinot) {
 			p.Oldest = func(context.Context) (time.Time, error) { return now.Add(-time.Second), nil }
 		}},
-		{"lagging", "pinot warning actions are missing, the oldest of which arrived 1h0m", func(p *doctor.Pinot) {
+		{"lagging", "pinot warning records are missing, the oldest of which arrived 1h0m", func(p *doctor.Pinot) {
 			p.Oldest = func(context.Context) (time.Time, error) { return now.Add(-time.Hour), nil }
 		}},
 		{"no consumer", "pinot warning the lag is unknown: no server", func(p *doctor.Pinot) {
