@@ -53,7 +53,7 @@ func (p *program) serveCommand() *cobra.Command {
 		Short: "Serve feeds, features and the console over HTTP",
 		Long: `Serve feeds, pools, lists, features, events and the console over HTTP. The server requests chunks and pools from the
 processes that run the group pools; without them, feeds contain only materialized items. It writes its embedded stores in
---dir from the topics. "smartfeed materialize" writes feed stores on Cassandra.`,
+--dir from the topics; with Cassandra and Pinot, it has none. "smartfeed materialize" writes feed stores on Cassandra.`,
 		Example: "  smartfeed serve --kafka kafka-1:9092 --http 127.0.0.1:8080",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.runRole(cmd, app.Serve) },
 	}
