@@ -56,16 +56,17 @@ func (s *Set) Measure(name, help string, labels prometheus.Labels, value func() 
 	register(s, prometheus.NewGaugeFunc(prometheus.GaugeOpts(s.opts(name, help, labels)), value))
 }
 
-// Seconds returns a histogram of durations. The first bucket ends at least, and each of n buckets is twice the previous one.
-func (s *Set) Seconds(name, help string, least float64, n int) prometheus.Histogram {
-	return register(s, prometheus.NewHistogram(s.seconds(name, help, least, n)))
+// Seconds returns a histogram of durations with n buckets. The first bucket ends at the given number of seconds, and each
+// further one at twice the previous number.
+func (s *Set) Seconds(name, help string, first float64, n int) prometheus.Histogram {
+	return register(s, prometheus.NewHistogram(s.seconds(name, help, first, n)))
 }
 
 // SecondsBy returns histograms of durations by label; see Seconds.
-func (s *Set) SecondsBy(label, name, help string, least float64, n int) *prometheus.HistogramVec {
-	return register(s, prometheus.NewHistogramVec(s.seconds(name, help, least, n), []string{label}))
+func (s *Set) SecondsBy(label, name, help string, first float64, n int) *prometheus.HistogramVec {
+	return register(s, prometheus.NewHistogramVec(s.seconds(name, help, first, n), []string{label}))
 }
 
-func (s *Set) seconds(name, help string, least float64, n int) prometheus.HistogramOpts {
-	return prometheus.HistogramOpts{Name: s.prefix + name, Help: help, Buckets: prometheus.ExponentialBuckets(least, 2, n)}
+func (s *Set) seconds(name, help string, first float64, n int) prometheus.HistogramOpts {
+	return prometheus.HistogramOpts{Name: s.prefix + name, Help: help, Buckets: prometheus.ExponentialBuckets(first, 2, n)}
 }
