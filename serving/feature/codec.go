@@ -26,18 +26,18 @@ func appendRank(b []byte, v schemas.Version) []byte {
 	return append(packed.AppendOrdered(b, v), rowVersion)
 }
 
-// readRow reads the row with the key, after a rank of so many bytes. found is false if there is no such row.
+// readRow reads the row with the key, after a rank of so many bytes. found is false if there is no such row. Bytes of the
+// reader are valid until read returns.
 func readRow[T any](db pebble.Reader, key []byte, rank int, read func(*packed.Reader) T) (v T, found bool, err error) {
-	row, err := stored.Row(db, key)
-	if err != nil || row == nil {
-		return v, false, err
-	}
-	if len(row) < rank {
-		return v, false, packed.ErrTorn
-	}
-	r := packed.NewVersionReader(row[rank:], rowVersion).ShareTexts()
-	v = read(r)
-	return v, true, r.End()
+	found, err = stored.Read(db, key, func(row []byte) error {
+		if len(row) < rank {
+			return packed.ErrTorn
+		}
+		r := packed.NewVersionReader(row[rank:], rowVersion).ShareTexts()
+		v = read(r)
+		return r.End()
+	})
+	return v, found, err
 }
 
 // appendAction appends the row of an action: all fields that are not in its key. Each field is a text, a list of texts, or a

@@ -36,7 +36,7 @@ func (s *Store) Page(ctx context.Context, user schemas.UserID, below int64, n in
 }
 
 func readTrimPosition(r pebble.Reader, user schemas.UserID) (trimmed int64, err error) {
-	_, err = get(r, trimPositionKey(user), func(value []byte) error {
+	_, err = stored.Read(r, trimPositionKey(user), func(value []byte) error {
 		r := packed.NewReader(value)
 		trimmed = packed.Ordered[int64](r)
 		return r.End()
@@ -104,7 +104,7 @@ func (s *Store) Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.Pi
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		_, err := get(s.db, cardKey(pin), func(value []byte) (err error) {
+		_, err := stored.Read(s.db, cardKey(pin), func(value []byte) (err error) {
 			cards[pin], err = decodeCard(pin, value)
 			return err
 		})
@@ -122,7 +122,7 @@ func (s *Store) DeletedUsers(ctx context.Context, users []schemas.UserID) (map[s
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		found, err := get(s.db, deletedUserKey(user), func([]byte) error { return nil })
+		found, err := stored.Read(s.db, deletedUserKey(user), func([]byte) error { return nil })
 		if err != nil {
 			return nil, fmt.Errorf("read whether %s is deleted: %w", user, err)
 		}
@@ -181,7 +181,7 @@ func listStart(followee schemas.Followee, from string) ([]byte, error) {
 
 // readListing returns the newest version of the pin at a place, and reports whether the place is current for that version.
 func readListing(r pebble.Reader, followee schemas.Followee, at Place) (p schemas.PinVersion, ok bool, err error) {
-	_, err = get(r, listingKey(followee, at.Pin), func(value []byte) (err error) {
+	_, err = stored.Read(r, listingKey(followee, at.Pin), func(value []byte) (err error) {
 		p, err = decodeListing(at.Pin, value)
 		return err
 	})
@@ -189,15 +189,6 @@ func readListing(r pebble.Reader, followee schemas.Followee, at Place) (p schema
 		return p, false, fmt.Errorf("listing of %s: %w", at.Pin, err)
 	}
 	return p, p.Created == at.Created && Listed(followee, &p), nil
-}
-
-// get calls f with the value of a row if the row exists. It reports whether it does.
-func get(r pebble.Reader, key []byte, f func(value []byte) error) (found bool, err error) {
-	value, err := stored.Row(r, key)
-	if err != nil || value == nil {
-		return false, err
-	}
-	return true, f(value)
 }
 
 // scan calls visit for the rows in [from, to) in order until visit returns false or an error.
