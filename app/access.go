@@ -14,6 +14,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/foreign"
 	"github.com/smartfeed/smartfeed/internal/outgoing"
+	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/peers"
@@ -96,7 +97,7 @@ func (c *Config) validateAdminAddress() error {
 	if err != nil {
 		return fmt.Errorf("admin: %q is not host:port", c.Admin)
 	}
-	if c.API.Insecure || outgoing.OnLoopback(host) || c.Metrics.TokenFile != "" {
+	if c.API.Insecure || secure.OnLoopback(host) || c.Metrics.TokenFile != "" {
 		return nil
 	}
 	return fmt.Errorf("admin: other machines can reach %q without authentication: listen on 127.0.0.1, set metrics.token_file "+
@@ -119,7 +120,7 @@ func listenAdmin(cfg Config, scrape api.ScrapeCheck, metrics prometheus.Gatherer
 		return nil, fmt.Errorf("admin server: listen on %s: %w", cfg.Admin, err)
 	}
 	host, _, _ := net.SplitHostPort(cfg.Admin) // validated
-	if cfg.API.Insecure || outgoing.OnLoopback(host) {
+	if cfg.API.Insecure || secure.OnLoopback(host) {
 		scrape = nil
 	}
 	return &admin{l, metrics, cfg.hosts(), scrape}, nil

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/smartfeed/smartfeed/internal/outgoing"
+	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/internal/tools/doctor"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -109,7 +109,7 @@ func (c *Config) hasEmbeddedBroker() bool {
 // RunningDir returns the state directory of the process at c.HTTP if it runs on this machine, and c.Dir otherwise.
 func (c *Config) RunningDir(ctx context.Context, environ []string) string {
 	host, _, err := net.SplitHostPort(reachable(c.HTTP))
-	if err != nil || !outgoing.OnLoopback(host) {
+	if err != nil || !secure.OnLoopback(host) {
 		return c.Dir
 	}
 	at, err := c.ClientConfig(environ)

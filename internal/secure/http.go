@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"strings"
 
 	"github.com/smartfeed/smartfeed/internal/settings"
@@ -132,6 +133,12 @@ func CheckURL(address string) error {
 		return errors.New("contains a user: set user and password instead")
 	}
 	return nil
+}
+
+// OnLoopback reports whether a host name is a loopback address or localhost.
+func OnLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // ShownURL returns an address for printing. It hides the query, which may contain a key.

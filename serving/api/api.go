@@ -23,7 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 
-	"github.com/smartfeed/smartfeed/internal/outgoing"
+	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/limit"
@@ -142,7 +142,7 @@ func CheckExposure(addr string, cfg Config, e Exposure) error {
 	if e.Callers && e.Peer && !e.Peers {
 		return errors.New("callers are authenticated and other processes of the deployment are not: set peers.secret_file, the same for all processes")
 	}
-	if e.Callers || cfg.Insecure || outgoing.OnLoopback(host) {
+	if e.Callers || cfg.Insecure || secure.OnLoopback(host) {
 		return nil
 	}
 	return fmt.Errorf("address %q is not a loopback address, and authentication is disabled: set auth.jwks or auth.secret_file, "+
@@ -154,7 +154,7 @@ func (s *Server) warn(addr string) {
 	host, _, _ := net.SplitHostPort(addr) // checked
 	if s.deps.Auth == nil {
 		s.log.Warn("authentication is disabled: anyone who can reach this address can read every feed and publish events; see auth.secret_file", "address", addr)
-	} else if s.cert == nil && !outgoing.OnLoopback(host) {
+	} else if s.cert == nil && !secure.OnLoopback(host) {
 		s.log.Warn("tokens are sent over plain HTTP, where others on the network can read them; see api.tls, unless a proxy has TLS", "address", addr)
 	}
 }

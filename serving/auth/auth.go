@@ -24,7 +24,6 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -100,7 +99,7 @@ func (c Config) source() (file string, at *url.URL, err error) {
 	switch {
 	case err != nil:
 		return "", nil, errors.New("is not a URL") // the text of the error contains the URL, which may contain a password
-	case at.Scheme == "https" && at.Host != "", at.Scheme == "http" && outgoing.OnLoopback(at.Hostname()):
+	case at.Scheme == "https" && at.Host != "", at.Scheme == "http" && secure.OnLoopback(at.Hostname()):
 		return "", at, nil
 	}
 	return "", nil, fmt.Errorf("%s: want a file or an https URL, because anyone who can change the key set in transit can create tokens", shown(at))

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/smartfeed/smartfeed/internal/outgoing"
+	"github.com/smartfeed/smartfeed/internal/secure"
 )
 
 // CheckAddress returns an error for an address, host:port, that this process must not call. Addresses come from the client
@@ -18,7 +18,7 @@ func (c Config) CheckAddress(address string) error {
 	if err != nil {
 		return fmt.Errorf("peer address %q is not host:port", address)
 	}
-	if !c.HTTPS && !c.Insecure && !outgoing.OnLoopback(host) {
+	if !c.HTTPS && !c.Insecure && !secure.OnLoopback(host) {
 		return fmt.Errorf("peer address %s: calls beyond loopback need TLS: set peers.https, or peers.insecure", address)
 	}
 	if len(c.AllowedAddresses) > 0 && !c.allows(host) {

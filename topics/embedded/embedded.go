@@ -34,7 +34,7 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/twmb/franz-go/pkg/kfake"
 
-	"github.com/smartfeed/smartfeed/internal/outgoing"
+	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -74,7 +74,7 @@ func checkLoopback(addr string) error {
 	if err != nil {
 		return errors.New("not host:port")
 	}
-	if !outgoing.OnLoopback(host) {
+	if !secure.OnLoopback(host) {
 		return errors.New("not a loopback address: the embedded broker has no authentication")
 	}
 	return nil
