@@ -95,7 +95,7 @@ type WhyCandidate struct {
 	Rank int `json:"rank,omitempty"`
 	// Why the pin is not a visible candidate of this source, for example seen. Absent: it is one.
 	Reason string `json:"reason,omitempty"`
-	// Number of values of the answer.
+	// Score that the feed gives the pin in this source: the sum of parts.
 	Score  float64 `json:"score"`
 	Source string  `json:"source"`
 }

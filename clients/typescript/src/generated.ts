@@ -985,7 +985,7 @@ export interface components {
             rank?: number;
             /** @description The live edges that justify it. */
             edges: string[];
-            /** @description Number of values of the answer. */
+            /** @description Score that the feed gives the pin in this source: the sum of parts. */
             score: number;
             /** @description The terms whose sum is the score: created, quality and edge (or quality_and_edge, or offered), and the terms of the feed's rules, such as affinity. */
             parts: {
