@@ -77,10 +77,10 @@ func nameOf(span otlptest.Span) string {
 	return span.Name
 }
 
-// until waits until a trace has spans with these names, and returns all spans of the trace.
+// until waits until a trace has spans with these names and the parents of all spans. It returns all spans of the trace.
 func (s traced) until(trace string, names ...string) (spans []otlptest.Span) {
 	s.t.Helper()
-	eventually.True(s.t, fmt.Sprintf("there are spans %q", names), func() bool {
+	eventually.True(s.t, fmt.Sprintf("there are spans %q and their parents", names), func() bool {
 		spans = nil
 		var there []string
 		for _, span := range s.collector.Spans() {
@@ -88,21 +88,36 @@ func (s traced) until(trace string, names ...string) (spans []otlptest.Span) {
 				spans, there = append(spans, span), append(there, nameOf(span))
 			}
 		}
-		return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(there, name) })
+		missing := slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(there, name) })
+		return !missing && len(orphans(spans)) == 0
 	})
 	return spans
 }
 
-// connected checks that the parent of every span is another span of its trace, or the caller's.
-func connected(t *testing.T, spans []otlptest.Span) {
-	t.Helper()
-	known := map[string]bool{callersSpan: true}
+// orphans returns the spans whose parent is neither the caller's nor another span. A process may export a span before its parent,
+// which ends with the transaction.
+func orphans(spans []otlptest.Span) (list []otlptest.Span) {
+	known := map[string]bool{callersSpan: true, "": true}
 	for _, span := range spans {
 		known[span.ID] = true
 	}
 	for _, span := range spans {
 		if !known[span.Parent] {
-			t.Errorf("%s has the unknown parent %s", nameOf(span), span.Parent)
+			list = append(list, span)
+		}
+	}
+	return list
+}
+
+// connected checks that the parent of every span is another span of its trace, or the caller's.
+func connected(t *testing.T, spans []otlptest.Span) {
+	t.Helper()
+	for _, span := range orphans(spans) {
+		t.Errorf("%s has the unknown parent %s", nameOf(span), span.Parent)
+	}
+	for _, span := range spans {
+		if span.Parent == "" {
+			t.Errorf("%s has no parent", nameOf(span))
 		}
 		if span.Error {
 			t.Errorf("%s is an error: %v", nameOf(span), span.Attributes)
@@ -148,8 +163,10 @@ func TestTrace_ConnectsPublishAndPage(t *testing.T) {
 	if got := path(spans, pool); !slices.Equal(got, want) {
 		t.Errorf("path to the pool: got %q, want %q", got, want)
 	}
-	if n := len(s.collector.Spans()); n != len(spans) {
-		t.Errorf("%d spans, %d of them in the sampled trace: want no others", n, len(spans))
+	for _, span := range s.collector.Spans() {
+		if span.Trace != callersTrace {
+			t.Errorf("%s is in trace %s, want only the sampled one", nameOf(span), span.Trace)
+		}
 	}
 
 	const pageTrace = "aaf92f3577b34da6a3ce929d0e0e4736"
