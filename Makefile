@@ -149,8 +149,11 @@ test-secured: ## test Kafka, the registry and Cassandra with TLS and authenticat
 	.ci/services with kafka-secured registry-secured cassandra-secured -- env $(SECURED) \
 	  $(GOTEST) -p 1 -count=1 -timeout 10m -run RealSecured -v ./schemas ./topics ./serving/feedstore/cassandra ./app
 
+# The gate makes 100 random reads per round, and nightly five times as many.
+nightly: PINOT_CHECKS = 500
 test-pinot: ## test features on Pinot with ZooKeeper; PINOT_HOME is the binary distribution of another release
-	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) $(GOTEST) -count=1 -run 'RealPinot$$' -v ./serving/feature/conformance
+	.ci/services with pinot -- env SMARTFEED_TEST_PINOT=$(PINOT) \
+	  $(GOTEST) -count=1 -run 'RealPinot$$' -v ./serving/feature/conformance -rapid.checks=$(or $(PINOT_CHECKS),100)
 	.ci/services with pinot-roles -- env SMARTFEED_TEST_PINOT=$(PINOT) SMARTFEED_TEST_PINOT_ROLES=$(abspath $(or $(SERVICES_DIR),.ci/state)/data/pinot-roles) \
 	  $(GOTEST) -count=1 -run RealPinotRoles -v ./serving/feature/conformance
 
