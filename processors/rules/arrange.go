@@ -8,20 +8,13 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// arrange takes up to limit items from the queues, without repeating a pin. Each place goes to the source that is furthest
-// below its share of all impressions, including those in mix. That source fills it with its best item that the caps admit. A
-// skipped item is not used later in the chunk, so the items of one source are in descending order.
+// arrange takes items from the queues until the arrangement has limit items, without repeating a pin. Each place goes to the source
+// that is furthest below its share of all impressions, including those in the mix of the arrangement. That source fills it with its
+// best item that the caps admit. A skipped item is not used later in the chunk, so the items of one source are in descending order.
 //
 // If the caps leave the chunk short, arrange tries again with the caps of the next relaxation level. It returns the first of
-// the longest arrangements. It does not modify mix. The arrangement records which cap skipped the pin watch.
-//
-// vectors are those of Signals.
-func (f Feed) arrange(limit int, queues []queue, mix map[string]float64, watch schemas.PinID, vectors map[schemas.PinID]Vector) (*arrangement, Relaxation) {
-	return f.extend(newArrangement(f, Caps{}, mix, watch, vectors), limit, queues)
-}
-
-// extend is like arrange, but appends to the items of an arrangement, which it does not modify.
-func (f Feed) extend(from *arrangement, limit int, queues []queue) (*arrangement, Relaxation) {
+// the longest arrangements. It does not modify from.
+func (f Feed) arrange(from *arrangement, limit int, queues []queue) (*arrangement, Relaxation) {
 	var best *arrangement
 	var level Relaxation
 	for _, caps := range f.Caps.relaxations() {
@@ -59,10 +52,16 @@ type arrangement struct {
 	// With Randomize, for each place:
 	options [][]option
 	drawn   []int // index in options
+
+	considered []schemas.PinID // pins of all options
 }
 
-func newArrangement(f Feed, caps Caps, mix map[string]float64, watch schemas.PinID, vectors map[schemas.PinID]Vector) *arrangement {
-	return &arrangement{near: newWindow(caps), mix: newMixer(f, mix), taken: map[schemas.PinID]bool{}, watch: watch, vectors: vectors}
+// newArrangement returns an empty arrangement. mix counts the earlier impressions of each source; it is not modified. vectors are those
+// of Signals.
+func newArrangement(f Feed, mix map[string]float64, watch schemas.PinID, vectors map[schemas.PinID]Vector) *arrangement {
+	return &arrangement{
+		near: newWindow(f.Caps.relaxations()[0].Caps), mix: newMixer(f, mix), taken: map[schemas.PinID]bool{}, watch: watch, vectors: vectors,
+	}
 }
 
 func (a *arrangement) fill(limit int, queues []queue) {

@@ -70,7 +70,7 @@ func TestArrange(t *testing.T) {
 			[]schemas.PinID{"pin:s-0", "pin:s-1", "pin:s-2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, _ := c.feed.arrange(c.limit, c.queues, c.mix, "", nil)
+			got, _ := c.feed.arrange(newArrangement(c.feed, c.mix, "", nil), c.limit, c.queues)
 			if diff := cmp.Diff(c.want, pinsOf(got.list)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -94,7 +94,7 @@ func TestArrange_KeepsSharesWithin3Percent(t *testing.T) {
 			for _, s := range names {
 				queues = append(queues, queueOf(s, make([]string, 100)...))
 			}
-			a, _ := f.arrange(limit, queues, mix, "", nil)
+			a, _ := f.arrange(newArrangement(f, mix, "", nil), limit, queues)
 			for _, it := range a.list {
 				got[it.Source]++
 			}

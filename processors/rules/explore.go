@@ -54,6 +54,9 @@ func (e Explore) isNew(pin, author Count) bool {
 // golden is 2^64 divided by the golden ratio. Its multiples are evenly spread.
 const golden = 0x9e3779b97f4a7c15
 
+// seed returns the seed of the random numbers of a visit.
+func (v *Visit) seed() uint64 { return ranked.Hash(v.User) + uint64(v.Memory.Draws)*golden }
+
 // drawer draws rates. A draw depends only on the visit and on the pin and author, not on other candidates.
 type drawer struct {
 	visit   uint64

@@ -7,39 +7,6 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// fillPlaces gives the places that the sources with shares left over to the sources of Fill, and to draws from their new pins
-// if exploration has filled no place yet. The candidates of each source remain in order. Fill does not affect the places that
-// the shares filled, nor which weak candidates are deferred.
-func (f Feed) fillPlaces(d *decision, v *Visit, pools []Pool, k Signals) {
-	if !slices.ContainsFunc(pools, func(p Pool) bool { return f.Fills(p.Source) }) {
-		return
-	}
-	filling := f.filling()
-	queues := filling.rescore(pools, k)
-	d.all = slices.Concat(d.all, queues)
-	if len(d.list) == v.Limit {
-		return
-	}
-	queues = d.withoutWithheld(queues)
-	explores := filling.explores(k) && !slices.ContainsFunc(d.list, func(it schemas.ServedItem) bool { return it.Source == schemas.Explore })
-	if explores {
-		drawn := f.explore(v.seed(), queues, k.Counts)
-		queues, d.explored = append(queues, drawn), drawn.items
-	}
-	var relaxed Relaxation
-	if f.randomizes() {
-		relaxed = filling.drawPlaces(d.arrangement, v, queues)
-	} else {
-		d.arrangement, relaxed = filling.extend(d.arrangement, v.Limit, queues)
-	}
-	if explores {
-		d.admitted = d.near.caps
-	}
-	if relaxed != NotRelaxed {
-		d.relaxed = relaxed
-	}
-}
-
 // filling returns the feed that mixes the sources of Fill. Each has the sum of all shares, so exploration has the same share
 // among them as among the other sources.
 func (f Feed) filling() Feed {

@@ -5,15 +5,11 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // randomizes reports whether places are drawn at random.
 func (f Feed) randomizes() bool { return f.Randomize.Candidates > 0 }
-
-// seed returns the seed of the random numbers of a visit.
-func (v *Visit) seed() uint64 { return ranked.Hash(v.User) + uint64(v.Memory.Draws)*golden }
 
 // option is a candidate for a place.
 type option struct {
@@ -23,19 +19,15 @@ type option struct {
 	probability       float64 // of the source and the candidate
 }
 
-// randomize takes up to limit items from the queues, without repeating a pin. For each place it draws a source, by the shares of the
-// sources that have an admissible candidate, and then one of the best admissible candidates of the source, by the softmax of
-// the scores divided by the temperature. Over the places of one source this is a Plackett-Luce model, truncated to the best.
+// randomize takes items from the queues until the arrangement has the limit of the visit, without repeating a pin. For each place it
+// draws a source, by the shares of the sources that have an admissible candidate, and then one of the best admissible candidates of the
+// source, by the softmax of the scores divided by the temperature. Over the places of one source this is a Plackett-Luce model,
+// truncated to the best.
 //
 // A place whose caps admit no candidate has the caps of the next relaxation level. The probabilities of a place therefore depend
-// only on the places before. The draws of explored items are their scores, so the probabilities are those for these draws.
-func (f Feed) randomize(v *Visit, queues []queue, watch schemas.PinID, vectors map[schemas.PinID]Vector) (*arrangement, Relaxation) {
-	a := newArrangement(f, f.Caps.relaxations()[0].Caps, v.Memory.Mix, watch, vectors)
-	return a, f.drawPlaces(a, v, queues)
-}
-
-// drawPlaces appends drawn items to an arrangement, and returns the highest relaxation level of their places.
-func (f Feed) drawPlaces(a *arrangement, v *Visit, queues []queue) Relaxation {
+// only on the places before. The draws of explored items are their scores, so the probabilities are those for these draws. randomize
+// returns the highest relaxation level.
+func (f Feed) randomize(a *arrangement, v *Visit, queues []queue) Relaxation {
 	const stream = 0x72616e64 // differs from the streams of the draws of exploration
 	rng := rand.New(rand.NewPCG(v.seed(), stream+uint64(len(a.list))))
 	levels, reached := f.Caps.relaxations(), 0
@@ -51,19 +43,12 @@ func (f Feed) drawPlaces(a *arrangement, v *Visit, queues []queue) Relaxation {
 		f.weigh(options)
 		drawn := draw(options, rng.Float64())
 		a.options, a.drawn = append(a.options, options), append(a.drawn, drawn)
+		for i := range options {
+			a.considered = append(a.considered, options[i].Pin)
+		}
 		a.put(options[drawn].source, options[drawn].item)
 	}
 	return levels[reached].level
-}
-
-// pinsOfOptions returns the pins of all options.
-func (a *arrangement) pinsOfOptions() (list []schemas.PinID) {
-	for _, options := range a.options {
-		for i := range options {
-			list = append(list, options[i].Pin)
-		}
-	}
-	return list
 }
 
 // relaxedOptions returns the candidates for the next place with the first caps that admit any, and the index of these caps.

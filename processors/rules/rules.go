@@ -57,8 +57,8 @@ type Chunk struct {
 func (f Feed) Make(v Visit, pools []Pool, k Signals) Chunk {
 	d := f.decide(v, pools, k, "")
 	return Chunk{
-		Items: d.list, Memory: d.remember(&v, d.arrangement), Expired: d.expired, Relaxed: d.relaxed,
-		Weak: d.weakWithinBudget(), Options: d.pinsOfOptions(),
+		Items: d.list, Expired: d.expired, Relaxed: d.relaxed, Options: d.considered, Memory: d.remember(&v, d.arrangement),
+		Weak: d.weakWithinBudget(),
 	}
 }
 
@@ -71,25 +71,46 @@ type decision struct {
 	admitted Caps   // of the places that explored items may fill
 }
 
-// decide applies the rules up to arrange. The arrangement records which cap skipped the pin watch.
+// decide applies the rules up to arrange: first to the sources with shares, then to those of Fill. The candidates of each source
+// remain in order. Fill does not affect the places that the shares filled, nor which weak candidates are deferred. The
+// arrangement records which cap skipped the pin watch.
 func (f Feed) decide(v Visit, pools []Pool, k Signals, watch schemas.PinID) (d decision) {
-	d.selection = f.deferWeak(&v, f.rescore(pools, k))
-	queues := d.queues
-	if f.explores(k) {
-		drawn := f.explore(v.seed(), queues, k.Counts)
-		queues, d.explored = append(slices.Clip(queues), drawn), drawn.items
-	}
+	filling := f.filling()
+	queues, fill := f.rescore(pools, k), filling.rescore(pools, k)
+	d.selection = f.deferWeak(&v, queues)
+	d.all = slices.Concat(d.all, fill)
 	if f.explores(k) || f.randomizes() {
 		d.memory.Draws++
 	}
-	if f.randomizes() {
-		d.arrangement, d.relaxed = f.randomize(&v, queues, watch, k.Vectors)
-	} else {
-		d.arrangement, d.relaxed = f.arrange(v.Limit, queues, v.Memory.Mix, watch, k.Vectors)
+	d.arrangement = newArrangement(f, v.Memory.Mix, watch, k.Vectors)
+	f.place(&d, &v, d.queues, k)
+	d.shared = len(d.list)
+	if len(fill) > 0 && len(d.list) < v.Limit {
+		filling.place(&d, &v, d.withoutWithheld(fill), k)
 	}
-	d.shared, d.admitted = len(d.list), d.near.caps
-	f.fillPlaces(&d, &v, pools, k)
 	return d
+}
+
+// place gives the places that are left to the sources of the queues, and to draws from their new pins if exploration has filled
+// no place yet.
+func (f Feed) place(d *decision, v *Visit, queues []queue, k Signals) {
+	explores := f.explores(k) && !slices.ContainsFunc(d.list, func(it schemas.ServedItem) bool { return it.Source == schemas.Explore })
+	if explores {
+		drawn := f.explore(v.seed(), queues, k.Counts)
+		queues, d.explored = append(slices.Clip(queues), drawn), drawn.items
+	}
+	var relaxed Relaxation
+	if f.randomizes() {
+		relaxed = f.randomize(d.arrangement, v, queues)
+	} else {
+		d.arrangement, relaxed = f.arrange(d.arrangement, v.Limit, queues)
+	}
+	if explores {
+		d.admitted = d.near.caps
+	}
+	if relaxed != NotRelaxed {
+		d.relaxed = relaxed
+	}
 }
 
 // Waiting returns the pins that a visit without a limit would show, in no particular order.

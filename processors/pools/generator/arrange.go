@@ -10,44 +10,39 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// arrange applies the rules of the feed. Looking up every candidate among the seen pins would cost more than the rest of the
-// chunk. Therefore:
+// arrange applies the rules of the feed. It reports whether the stages must run again with other candidates:
 //
-//   - filterRecent omits recently shown pins.
-//   - arrange looks up only the pins that the rules choose or draw from, and the best pins, which the rules compare the others
-//     with.
-//   - If any of these was seen, arrange filters all pools exactly and applies the rules again.
-//
-// Most chunks are full without popular pins, so arrange adds them only to a short one.
-func (g *Generator) arrange(ctx context.Context, c *composition) error {
+//   - Looking up every candidate among the seen pins would cost more than the rest of the chunk. Therefore filter omits only
+//     recently shown pins, and arrange looks up only the pins that the rules choose or draw from, and the best pins, which the rules
+//     compare the others with. If any of these was seen, filter must omit all seen pins.
+//   - Most chunks are full without popular pins. A short one needs them, and many of them were seen.
+func (g *Generator) arrange(ctx context.Context, c *composition) (again bool, err error) {
 	visit := rules.Visit{User: c.User, Time: c.Time, Limit: c.Limit, Memory: c.memory}
-	final, result := g.applyRules(c, visit)
-	seen, err := g.seen(ctx, c.User, append(chosenBy(&result), c.bestOfPools()...))
-	if err != nil {
-		return err
-	}
-	if len(seen) > 0 {
-		if err := g.filterExactly(ctx, c); err != nil {
-			return err
-		}
-		visit.Memory.Deferred = slices.DeleteFunc(slices.Clone(c.memory.Deferred), func(d schemas.Deferred) bool { return seen[d.Pin] })
-		final, result = g.applyRules(c, visit)
-	}
-	if c.rules.Fills(schemas.FromPopular) && len(result.Items) < final.Limit {
-		if err := g.addPopular(ctx, c); err != nil {
-			return err
-		}
-		g.gatherEmbeddings(ctx, c)
-		final, result = g.applyRules(c, visit)
-	}
+	visit, result := g.applyRules(c, visit)
 	c.result = &result
+	if !c.exact {
+		seen, err := g.seen(ctx, c.User, append(chosenBy(&result), c.bestOfPools()...))
+		if err != nil {
+			return false, err
+		}
+		if len(seen) > 0 {
+			c.exact = true
+			c.memory.Deferred = slices.DeleteFunc(slices.Clone(c.memory.Deferred), func(d schemas.Deferred) bool { return seen[d.Pin] })
+			return true, nil
+		}
+	}
+	_, offered := c.offers[schemas.FromPopular]
+	if !offered && len(result.Items) < visit.Limit && c.rules.Fills(schemas.FromPopular) && g.offerPopular(c) {
+		c.exact = true
+		return true, nil
+	}
 	if c.isLogged && len(result.Items) > 0 {
-		c.logged = g.log(c, final)
+		c.logged = g.log(c, visit)
 	}
 	if !c.Peek {
 		g.metrics.composed(c)
 	}
-	return nil
+	return false, nil
 }
 
 // maxShownBytes bounds the encoded items of a chunk. The items go into a Served and into a FeedEntries, which is also a row:

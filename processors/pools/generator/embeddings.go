@@ -106,3 +106,20 @@ func (x *vectors) rotate() {
 	}
 	x.young, x.since = map[schemas.PinID]rules.Vector{}, now
 }
+
+// scored returns n candidates: the best of each pool, then the second of each, and so on. A pin is returned once for
+// each of its sources. The model's score of a pin applies to all of these.
+func scored(pools []rules.Pool, n int) []Scored {
+	var list []Scored
+	for rank := 0; ; rank++ {
+		before := len(list)
+		for _, p := range pools {
+			if rank < len(p.Candidates) && len(list) < n {
+				list = append(list, Scored{p.Source, p.Candidates[rank]})
+			}
+		}
+		if len(list) == before {
+			return list
+		}
+	}
+}

@@ -168,23 +168,3 @@ func (g *Generator) gatherOffers(ctx context.Context, c *composition) {
 	requests.Wait()
 	slices.Sort(c.degraded)
 }
-
-// request returns the valid candidates of a source, best first, each pin once.
-func (g *Generator) request(ctx context.Context, s candidateSource, c *composition) ([]layout.Candidate, error) {
-	offered, err := s.fetch(ctx, c.User, c.Feed, s.limit)
-	g.metrics.called(string(s.name), err)
-	if err != nil {
-		return nil, err
-	}
-	now := schemas.MicrosOf(g.deps.Now())
-	var list []layout.Candidate
-	for i := range offered {
-		c := &offered[i]
-		if len(list) == s.limit || c.Validate(now) != nil {
-			g.metrics.rejected.WithLabelValues(string(s.name)).Inc()
-			continue
-		}
-		list = append(list, layout.Candidate{Pin: c.Pin, PoolScore: c.PoolScore, Content: layout.NewContent(schemas.PinContent{Facets: c.Facets, Created: c.Created})})
-	}
-	return bestOfEach(list), nil
-}

@@ -32,6 +32,7 @@ func (g *Generator) FeedState(ctx context.Context, user schemas.UserID, name str
 		c.offers = map[schemas.Source][]layout.Candidate{}
 		g.offerPopular(c)
 	}
+	c.exact = true
 	waiting := map[schemas.Source]int{}
 	err = g.read(ctx, user, func(v *view, _ rows.Snapshot) error { return g.gatherState(c, v, waiting) })
 	if err != nil {
@@ -52,7 +53,7 @@ func (g *Generator) FeedState(ctx context.Context, user schemas.UserID, name str
 
 // gatherState reads a user's state of a feed, and the number of candidates of each source.
 func (g *Generator) gatherState(c *composition, v *view, waiting map[schemas.Source]int) error {
-	if err := g.gather(c, v); err != nil {
+	if err := g.gatherSignals(c, v); err != nil {
 		return err
 	}
 	if !c.rules.UsesAffinities() {

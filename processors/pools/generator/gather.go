@@ -1,28 +1,33 @@
 package generator
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
-	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Reasons why a chunk is degraded.
-const (
-	degradedReactivating = "reactivating" // some followees have not delivered the backfill for a reactivated user
-	degradedAffinities   = "affinities"   // the affinities of the user cannot be read
-	degradedPulled       = "pulled"       // the pins of pulled followees are not loaded yet
-	degradedPopular      = "popular"      // the popular pins are not loaded yet
-	degradedItems        = "items"        // the counts of impressions and saves are not loaded yet
-	degradedEmbeddings   = "embeddings"   // the embeddings of pins cannot be read, so similar ones may be adjacent
-	degradedModel        = "model"        // the external model did not answer
-	degradedSource       = "source:"      // prefix of the name of an external source that did not answer
-)
+// gather reads what the rules need from the user's rows. It returns false while it must wait, until the deadline, for backfills. If
+// the rules need other candidates than those of an earlier call, it reads only these.
+func (g *Generator) gather(c *composition, v *view, deadline time.Time) (complete bool, err error) {
+	if c.result != nil {
+		return true, g.filter(c, v)
+	}
+	if c.repeated = v.State.AppliedAttempt(c.Attempts); c.repeated {
+		c.head, c.graph = v.State.Head, v.Viewer.Graph
+		return true, nil
+	}
+	if complete, err = g.gatherActivity(c, v, deadline); err != nil || !complete || c.inactive {
+		return complete, err
+	}
+	if err := g.gatherSignals(c, v); err != nil {
+		return false, err
+	}
+	return true, g.filter(c, v)
+}
 
 // gatherActivity reads whether the user is inactive. It returns false while a reactivated user's backfills are outstanding,
 // until the deadline. A peek does not reactivate the user, so it does not wait for backfills.
@@ -49,8 +54,8 @@ func (g *Generator) gatherActivity(c *composition, v *view, deadline time.Time) 
 	return true, nil
 }
 
-// gather reads the signals of the user for the rules of the feed, except the candidates.
-func (g *Generator) gather(c *composition, v *view) error {
+// gatherSignals reads the signals of the user for the rules of the feed, except the candidates.
+func (g *Generator) gatherSignals(c *composition, v *view) error {
 	c.memory, c.head, c.graph = v.State.Memory, v.State.Head, v.Viewer.Graph
 	if !g.pulledLoaded() {
 		c.degrade(degradedPulled)
@@ -86,8 +91,14 @@ func (g *Generator) gatherAffinities(c *composition, v *view) error {
 }
 
 // filter reads the best candidates of each source that the user may be shown, from the user's rows, the pulled pins and the
-// offers.
+// offers. Unless c.exact, it omits only those seen pins that were shown recently. These are nearly all seen pins in the pools,
+// because trims remove the others.
 func (g *Generator) filter(c *composition, v *view) error {
+	if !c.exact {
+		if err := v.LoadRecentlySeen(g.pools.MaxRecentItems); err != nil {
+			return err
+		}
+	}
 	list, err := v.sources(c.offers)
 	if err != nil {
 		return err
@@ -101,20 +112,6 @@ func (g *Generator) filter(c *composition, v *view) error {
 		c.pools = append(c.pools, rules.Pool{Source: source, Candidates: candidatesOf(best)})
 	}
 	return nil
-}
-
-// filterRecent is like filter, but omits only those seen pins that were shown recently. These are nearly all seen pins
-// in the pools, because trims remove the others. The caller must look up the pins that it shows.
-func (g *Generator) filterRecent(c *composition, v *view) error {
-	if err := v.LoadRecentlySeen(g.pools.MaxRecentItems); err != nil {
-		return err
-	}
-	return g.filter(c, v)
-}
-
-// filterExactly repeats filter without any seen pins.
-func (g *Generator) filterExactly(ctx context.Context, c *composition) error {
-	return g.read(ctx, c.User, func(v *view, _ rows.Snapshot) error { return g.filter(c, v) })
 }
 
 // sources returns the sources with current or former candidates of the user, including pulled and offered ones, by name.

@@ -6,11 +6,11 @@
 //  1. awaitPrevious waits until the Served of the user's previous visit is applied or has failed (reserve.go).
 //  2. gatherOffers requests the candidates of external sources (external.go).
 //  3. readWhenReady waits until this process may read the user's rows (session.go). On one snapshot of them, gather reads the
-//     signals for the rules. Then filterRecent reads the best candidates of each source that the user may be shown (gather.go).
+//     signals for the rules, and filter the best candidates of each source that the user may be shown (gather.go).
 //  4. score requests the scores of the external model (score.go), and gatherEmbeddings the embeddings for the spacing of similar
 //     pins (embeddings.go).
-//  5. arrange applies the rules of the feed and checks the chosen pins (arrange.go, package rules). If the chunk is short, it
-//     adds the popular pins and applies the rules again.
+//  5. arrange applies the rules of the feed and checks the chosen pins (arrange.go, package rules). If some of them were seen, or
+//     if the chunk is short without the popular pins, steps 3 to 5 run again with other candidates (compose.go).
 //  6. reserve keeps the pins from other chunks until the outcome of the visit is known (reserve.go).
 //
 // A peek takes the same steps except the last, so it returns the chunk of the next visit.
@@ -41,7 +41,6 @@ import (
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/schemas/visibility"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -135,11 +134,11 @@ func (g *Generator) Close() { g.external.close() }
 // Chunk returns a *rows.NotOwnerError if this process does not own the user's partition. It may also return an error that
 // wraps schemas.ErrUnknownFeed, the error of ctx, or a read error.
 func (g *Generator) Chunk(ctx context.Context, req schemas.ChunkRequest) (*schemas.Chunk, error) {
-	c, err := g.newComposition(req)
-	if err != nil {
+	if err := checkServed(req); err != nil {
 		return nil, fmt.Errorf("chunk for %s: %w", req.User, err)
 	}
-	if err := checkServed(req); err != nil {
+	c, err := g.newComposition(req)
+	if err != nil {
 		return nil, fmt.Errorf("chunk for %s: %w", req.User, err)
 	}
 	if !req.Peek {
@@ -166,105 +165,6 @@ func checkServed(req schemas.ChunkRequest) error {
 		return fmt.Errorf("served: %q: want 1 to %d bytes", req.Served, schemas.MaxEventIDBytes)
 	}
 	return nil
-}
-
-// composition is a chunk from the request to the result. Each stage fills in its part.
-type composition struct {
-	schemas.ChunkRequest
-	rules    rules.Feed
-	arm      string  // experiment arm; "": none
-	armShare float64 // probability of the arm, if the visit is logged
-	isLogged bool    // the user is sampled
-
-	// gather
-	offers   map[schemas.Source][]layout.Candidate // of external sources, and popular pins; best first, each pin once
-	memory   schemas.Memory
-	head     int64 // highest position of the materialized feed
-	graph    visibility.Graph
-	signals  rules.Signals
-	inactive bool // the user is inactive: the chunk is not composed
-	repeated bool // an earlier attempt of the visit is applied: the chunk is not composed
-	announce bool
-	degraded []string
-
-	pools  []rules.Pool // filter, and the scores of the model in signals
-	result *rules.Chunk // arrange; nil: not composed
-
-	inferred *inferred            // of the model, if the visit is logged
-	logged   *schemas.LoggedVisit // arrange; nil: the visit is not logged
-}
-
-// newComposition looks up the rules of the feed. It returns an error that wraps schemas.ErrUnknownFeed, or one for a limit out
-// of range.
-func (g *Generator) newComposition(req schemas.ChunkRequest) (*composition, error) {
-	const maxLimit = 100
-	feeds := g.feeds.Load()
-	feed, arm, ok := feeds.For(req.Feed, req.User)
-	if !ok {
-		return nil, fmt.Errorf("feed %q: %w", req.Feed, schemas.ErrUnknownFeed)
-	}
-	if req.Limit < 1 || req.Limit > maxLimit {
-		return nil, fmt.Errorf("limit: %d: want 1 to %d", req.Limit, maxLimit)
-	}
-	c := &composition{ChunkRequest: req, rules: feed, arm: arm, isLogged: !req.Peek && schemas.Sampled(string(req.User), g.cfg.VisitLogShare)}
-	if c.isLogged {
-		c.armShare = feeds.ArmShare(req.Feed, arm)
-	}
-	return c, nil
-}
-
-func (c *composition) degrade(reasons ...string) { c.degraded = append(c.degraded, reasons...) }
-
-// compose runs the stages up to arrange. It composes nothing for a deleted user.
-func (g *Generator) compose(ctx context.Context, c *composition) error {
-	if g.deps.Deleted.Has(c.User) {
-		return nil
-	}
-	g.gatherOffers(ctx, c)
-	err := g.readWhenReady(ctx, c.User, g.backfillDeadline(ctx), func(v *view, deadline time.Time) (done bool, err error) {
-		if c.repeated = v.State.AppliedAttempt(c.Attempts); c.repeated {
-			c.head, c.graph = v.State.Head, v.Viewer.Graph
-			return true, nil
-		}
-		if done, err = g.gatherActivity(c, v, deadline); err != nil || !done || c.inactive {
-			return done, err
-		}
-		if err := g.gather(c, v); err != nil {
-			return false, err
-		}
-		return true, g.filterRecent(c, v)
-	})
-	if err != nil || c.inactive || c.repeated {
-		return err
-	}
-	g.score(ctx, c)
-	g.gatherEmbeddings(ctx, c)
-	if err := g.arrange(ctx, c); err != nil {
-		return err
-	}
-	return ctx.Err() // the caller may have stopped waiting
-}
-
-// chunk returns the response for a composition.
-func (g *Generator) chunk(c *composition) *schemas.Chunk {
-	chunk := &schemas.Chunk{
-		Served:   schemas.Served{ID: c.Served, User: c.User, Time: c.Time, Feed: c.Feed, Arm: c.arm},
-		Head:     c.head,
-		Degraded: c.degraded, Inactive: c.inactive, Announce: c.announce,
-	}
-	if c.rules.Seen == rules.Reported {
-		chunk.Served.ReportWithin = c.rules.ReportTimeout.Microseconds()
-	}
-	if c.result == nil && !c.repeated {
-		chunk.Recent = []schemas.FeedEntry{}
-		return chunk
-	}
-	if c.result != nil {
-		chunk.Served.Items, chunk.Served.Memory, chunk.Served.Expired = c.result.Items, c.result.Memory, c.result.Expired
-		chunk.Served.Logged = c.logged
-	}
-	chunk.ReadRecent = func(ctx context.Context) ([]schemas.FeedEntry, error) { return g.recall(ctx, c) }
-	return chunk
 }
 
 // Settle reports the outcome of the Served of a chunk. It ignores any Served that is not in flight.

@@ -1,15 +1,12 @@
 package generator
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
-	"github.com/smartfeed/smartfeed/processors/rows"
-	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -60,24 +57,16 @@ func compareCandidates(a, b layout.Candidate) int {
 	return comparePlaces(a.PoolScore, a.Pin, b.PoolScore, b.Pin)
 }
 
-// offerPopular adds the popular pins to the offers of a composition.
-func (g *Generator) offerPopular(c *composition) {
+// offerPopular adds the popular pins to the offers of a composition. It reports whether there are any.
+func (g *Generator) offerPopular(c *composition) bool {
 	if p := g.deps.Popular; p != nil && !p.Ready() {
 		c.degrade(degradedPopular)
 	}
-	if list := g.deps.Popular.candidates(); len(list) > 0 {
+	list := g.deps.Popular.candidates()
+	if len(list) > 0 {
 		c.offers[schemas.FromPopular] = list
 	}
-}
-
-// addPopular adds the popular pins that the user may be shown to the pools. It looks up each of them among the seen pins.
-func (g *Generator) addPopular(ctx context.Context, c *composition) error {
-	g.offerPopular(c)
-	return g.read(ctx, c.User, func(v *view, _ rows.Snapshot) error {
-		best, err := v.mergeOffered(schemas.FromPopular, nil, c.offers[schemas.FromPopular], g.cfg.CandidatesPerSource)
-		c.pools = append(c.pools, rules.Pool{Source: schemas.FromPopular, Candidates: candidatesOf(best)})
-		return err
-	})
+	return len(list) > 0
 }
 
 // candidates returns all popular pins, best first. The caller must not modify the list. A nil Popular has none.

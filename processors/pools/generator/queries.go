@@ -85,10 +85,10 @@ func (g *Generator) Waiting(ctx context.Context, user schemas.UserID) (int, erro
 // waiting returns the pins that a visit could show. Like arrange, it looks up only the counted pins among the seen pins.
 func (g *Generator) waiting(ctx context.Context, c *composition) ([]schemas.PinID, error) {
 	err := g.readComplete(ctx, c.User, func(v *view) error {
-		if err := g.gather(c, v); err != nil {
+		if err := g.gatherSignals(c, v); err != nil {
 			return err
 		}
-		return g.filterRecent(c, v)
+		return g.filter(c, v)
 	})
 	if err != nil {
 		return nil, err
@@ -100,7 +100,8 @@ func (g *Generator) waiting(ctx context.Context, c *composition) ([]schemas.PinI
 	if err != nil || len(seen) == 0 {
 		return pins, err
 	}
-	if err := g.filterExactly(ctx, c); err != nil {
+	c.exact = true
+	if err := g.readComplete(ctx, c.User, func(v *view) error { return g.filter(c, v) }); err != nil {
 		return nil, err
 	}
 	return c.rules.Waiting(visit, g.deps.Extensions.admitted(c), c.signals), nil

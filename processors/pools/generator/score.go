@@ -20,7 +20,7 @@ const maxModelScore = 1e6
 // score requests additions to the scores of the best candidates. It does nothing without a model, or if the feed does not
 // use one.
 func (g *Generator) score(ctx context.Context, c *composition) {
-	if g.external.scorer == nil || c.rules.ModelWeight == 0 {
+	if g.external.scorer == nil || c.rules.ModelWeight == 0 || c.result != nil {
 		return
 	}
 	scores, err := g.external.scorer(ctx, c)
@@ -103,21 +103,4 @@ func modelCandidates(pools []rules.Pool, n int) []inference.Candidate {
 		})
 	}
 	return list
-}
-
-// scored returns n candidates: the best of each pool, then the second of each, and so on. A pin is returned once for
-// each of its sources. The model's score of a pin applies to all of these.
-func scored(pools []rules.Pool, n int) []Scored {
-	var list []Scored
-	for rank := 0; ; rank++ {
-		before := len(list)
-		for _, p := range pools {
-			if rank < len(p.Candidates) && len(list) < n {
-				list = append(list, Scored{p.Source, p.Candidates[rank]})
-			}
-		}
-		if len(list) == before {
-			return list
-		}
-	}
 }

@@ -55,7 +55,7 @@ func (g *Generator) backfillDeadline(ctx context.Context) time.Time {
 // readWhenReady calls f with a view of the user's rows as soon as the partition has applied the chunks of its previous
 // owner. If f is not done, it is called again with the next state of the rows, and at the deadline.
 func (g *Generator) readWhenReady(
-	ctx context.Context, user schemas.UserID, deadline time.Time, f func(v *view, deadline time.Time) (done bool, err error),
+	ctx context.Context, user schemas.UserID, deadline time.Time, f func(*view) (done bool, err error),
 ) error {
 	for {
 		changed := g.deps.Rows.Changed(string(user))
@@ -63,7 +63,7 @@ func (g *Generator) readWhenReady(
 		var done bool
 		err := g.read(ctx, user, func(v *view, s rows.Snapshot) (err error) {
 			if at = g.session(s); at.ready {
-				done, err = f(v, deadline)
+				done, err = f(v)
 			}
 			return err
 		})

@@ -34,8 +34,9 @@ func (g *Generator) Why(ctx context.Context, req schemas.WhyRequest) (*schemas.W
 		g.offerPopular(c)
 	}
 	w := &inquiry{WhyRequest: req, result: schemas.Why{Arm: c.arm}}
+	c.exact = true
 	err = g.read(ctx, req.User, func(v *view, _ rows.Snapshot) error {
-		if err := g.gather(c, v); err != nil {
+		if err := g.gatherSignals(c, v); err != nil {
 			return err
 		}
 		if err := g.filter(c, v); err != nil {
