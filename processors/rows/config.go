@@ -20,7 +20,7 @@ type Config struct {
 	// After an idle period, the first two commits start immediately.
 	CommitInterval         time.Duration  `yaml:"commit_interval" default:"10ms" range:"0s..1s" help:"average time between the starts of two commits of a partition"`
 	MaxCommitInterval      time.Duration  `yaml:"max_commit_interval" default:"50ms" range:"commit_interval..10s" help:"maximum such time, when the process commits more often than commit_rate"`
-	DeferredCommitInterval time.Duration  `yaml:"deferred_commit_interval" default:"100ms" range:"0s..10s" help:"maximum time that effects without a latency target wait for a commit: counts of impressions, interests, insights, related pins, weights of edges"`
+	DeferredCommitInterval time.Duration  `yaml:"deferred_commit_interval" default:"500ms" range:"0s..10s" help:"maximum time that effects without a latency target wait for a commit: counts of impressions, interests, insights, related pins, weights of edges"`
 	CommitRate             int            `yaml:"commit_rate" default:"500" range:"1.." help:"commits per second of the process above which the commit interval grows"`
 	MaxBatchBytes          settings.Bytes `yaml:"max_batch_bytes" default:"1MiB" range:"64KiB..8MiB" help:"size at which a batch accepts no more records; a single record may exceed it"`
 	MaxBatchRecords        int            `yaml:"max_batch_records" default:"5000" range:"1..1000000" help:"number of input records at which a batch accepts no more"`

@@ -89,6 +89,25 @@ func TestDeferred_CommitWaitsForIntervalOrStop(t *testing.T) {
 	}
 }
 
+// A record of a group whose effects may wait does not cost a separate fetch. Other groups receive each record at once.
+func TestDeferred_BrokersCollectRecords(t *testing.T) {
+	for name, c := range map[string]struct {
+		inputs []Input
+		want   int32
+	}{
+		"all deferred": {[]Input{{topic: "a", defers: true}, {topic: "b", defers: true}}, deferredFetchBytes},
+		"one prompt":   {[]Input{{topic: "a", defers: true}, {topic: "b"}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := groupRun{r: &Runner{topo: &topology{inputs: c.inputs}, cfg: DefaultConfig()}}
+			got := must.Get(g.consumer())(t).Consumer
+			if got.Fetch.Min != c.want || got.MaxWaitTime != DefaultConfig().FetchMaxWait {
+				t.Errorf("brokers collect %d bytes for at most %s, want %d bytes and %s", got.Fetch.Min, got.MaxWaitTime, c.want, DefaultConfig().FetchMaxWait)
+			}
+		})
+	}
+}
+
 // Each row of a transaction is sent in its last state, also if a callback in between is undone.
 func TestPutAndSendLatest_SendsLastStateOfEachRow(t *testing.T) {
 	streams, err := topics.Open(t.Context(), oneSchema{})

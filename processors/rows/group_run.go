@@ -285,20 +285,36 @@ func (p *partition) prepare() {
 // heartbeat is the longest interval of a member's heartbeats.
 const heartbeat = 500 * time.Millisecond
 
+// deferredFetchBytes is the size up to which brokers collect the records of a group whose effects may wait, for at most
+// Config.FetchMaxWait. Otherwise each record of a quiet product would cost a fetch.
+const deferredFetchBytes = 64 << 10
+
 // joinGroup returns the consumer group that Goka consumes with.
 func (g *groupRun) joinGroup(brokers []string, name, clientID string) (sarama.ConsumerGroup, error) {
-	c, err := g.r.env.Kafka.Sarama()
+	c, err := g.consumer()
 	if err != nil {
 		return nil, fmt.Errorf("join group %s: %w", name, err)
 	}
-	c.Consumer.MaxWaitTime = g.r.cfg.FetchMaxWait
-	c.Consumer.Group.Session.Timeout = g.r.cfg.SessionTimeout
-	c.Consumer.Group.Heartbeat.Interval = min(g.r.cfg.SessionTimeout/6, heartbeat) // members learn about rebalances from heartbeats
 	group, err := sarama.NewConsumerGroup(brokers, name, c)
 	if err != nil {
 		return nil, fmt.Errorf("join group %s: %w", name, err)
 	}
 	return rejoiningGroup{group, g}, nil
+}
+
+// consumer returns the configuration of the consumer group.
+func (g *groupRun) consumer() (*sarama.Config, error) {
+	c, err := g.r.env.Kafka.Sarama()
+	if err != nil {
+		return nil, err
+	}
+	c.Consumer.MaxWaitTime = g.r.cfg.FetchMaxWait
+	if g.r.topo.defersAll() {
+		c.Consumer.Fetch.Min = deferredFetchBytes
+	}
+	c.Consumer.Group.Session.Timeout = g.r.cfg.SessionTimeout
+	c.Consumer.Group.Heartbeat.Interval = min(g.r.cfg.SessionTimeout/6, heartbeat) // members learn about rebalances from heartbeats
+	return c, nil
 }
 
 // partition returns an assigned partition of the current session.

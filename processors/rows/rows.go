@@ -56,8 +56,8 @@ func Loop[T any](s topics.Stream[T], f func(tx *Tx, rec *T) error) Input {
 }
 
 // Deferred returns the input with the property that the effects of its records may wait Config.DeferredCommitInterval for a commit.
-// If records of other inputs arrive in the meantime, all are committed together. The ticks of a group are deferred if all of its
-// inputs are.
+// If records of other inputs arrive in the meantime, all are committed together. If all inputs of a group are deferred, so are its
+// ticks, and brokers collect its records for at most Config.FetchMaxWait.
 func (in Input) Deferred() Input {
 	in.defers = true
 	return in
@@ -164,6 +164,11 @@ func (t *topology) defers(input int) bool {
 	if input < len(t.inputs) {
 		return t.inputs[input].defers
 	}
+	return t.defersAll()
+}
+
+// defersAll reports whether the effects of all inputs may wait.
+func (t *topology) defersAll() bool {
 	return !slices.ContainsFunc(t.inputs, func(in Input) bool { return !in.defers })
 }
 
