@@ -10,6 +10,9 @@ LDFLAGS := -s -w -X github.com/smartfeed/smartfeed/app.version=$(VERSION)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 # Tests that take minutes each.
 LONG    := Lastfm$$
+# Tests that take five seconds of CPU time or half a minute. `make test-slow` runs them, and `make nightly` too, under the race
+# detector. They kill processes in loops, or repeat whole-product tests with another topology.
+SLOW    := ^Test(Processes_ShareGroups|Replay_Resumes|Backup_|Import_SurvivesKills|Product_MatchesBruteForceWhenPulled|Generation_(ResumesAndAborts|AppliesAnotherCap|IsShared|KeepsUsers)|StaticMembers|TortureOfMembers)
 # Tests in a real browser.
 BROWSER := Browser
 # The module `test` has the tests with large dependencies. -count=1, because they read files outside of their module, and Go's
@@ -22,11 +25,11 @@ RACY    := ./processors ./processors/rows ./processors/pools/... ./processors/ex
 # thousands of small files, and ext4 slows down: it skips each recently deleted inode when it searches for a free one.
 MEMORY := $(shell grep -q ' /dev/shm [^ ]* [^ ]*noexec' /proc/mounts 2>/dev/null || df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 >= 4096 { print $$6 }')
 ifneq ($(MEMORY),)
-test test-racy test-race fuzz mutants: export TMPDIR ?= $(MEMORY)
+test test-slow test-racy test-race fuzz mutants: export TMPDIR ?= $(MEMORY)
 endif
 # Tests compile faster without cgo. Builds and benchmarks use cgo if there is a C compiler: without it, Pebble's caches are on
 # Go's heap and need 1.6 times the memory (see Limits in README.md). The race detector requires cgo.
-test mutants: export CGO_ENABLED ?= 0
+test test-slow mutants: export CGO_ENABLED ?= 0
 test-racy test-race: export CGO_ENABLED = 1
 
 # The compiler needs a quarter less CPU time if it collects no garbage below 1 GiB of heap. Its output is the same.
@@ -55,7 +58,7 @@ SECURED       := SMARTFEED_TEST_KAFKA_SECURED=127.0.0.1:$(shell echo $$(($(KAFKA
                  SMARTFEED_TEST_CERTIFICATES=$(abspath $(or $(SERVICES_DIR),.ci/state)/certificates)
 KAFKA_CLUSTER := $(shell for i in 1 2 3; do printf '127.0.0.1:%d\n' $$(($(KAFKA_PORT) + 10 * i)); done | paste -sd,)
 
-.PHONY: help build cross run docs up down demo test test-racy test-race test-browser test-deploy test-models test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-pages test-import test-lastfm-real test-upgrade upgrade-fixture nightly mutants vet check lint fmt bench-serving bench-stream bench-stream-kafka bench-feed bench-rows bench-features bench-pinot bench-scale bench-short clean
+.PHONY: help build cross run docs up down demo test test-slow test-racy test-race test-browser test-deploy test-models test-lastfm test-services test-kafka test-cassandra test-secured test-pinot test-product test-pages test-import test-lastfm-real test-upgrade upgrade-fixture nightly mutants vet check lint fmt bench-serving bench-stream bench-stream-kafka bench-feed bench-rows bench-features bench-pinot bench-scale bench-short clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
@@ -81,13 +84,16 @@ down: ## stop the containers and keep their volumes
 demo: up ## send simulated user actions to the containers, until ctrl-c
 	docker compose run --rm demo
 
-test: ## run all tests except the long imports and the browser tests
-	$(GOTEST) -skip '$(LONG)' ./...
+test: ## run all tests except the slow ones, the long imports and the browser tests
+	$(GOTEST) -skip '$(LONG)|$(SLOW)' ./...
 	$(TESTMODULE) -skip '$(BROWSER)' ./...
+
+test-slow: ## run the slow tests, which test leaves out
+	$(GOTEST) -run '$(SLOW)' ./app ./processors/rows
 
 # Without the tests of oversized batches: they decode hundreds of MB, which takes minutes under the race detector.
 test-racy: ## test packages with shared state under the race detector; needs a C compiler
-	$(GOTEST) -race -short -skip '$(LONG)|OversizedBatch' $(RACY)
+	$(GOTEST) -race -short -skip '$(LONG)|$(SLOW)|OversizedBatch' $(RACY)
 
 test-race: ## run all tests except the long imports under the race detector
 	$(GOTEST) -race -skip '$(LONG)' ./...
