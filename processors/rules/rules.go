@@ -8,7 +8,7 @@
 //  3. explore: draw scores for new pins and pins of new authors; see Explore.
 //  4. arrange: give each place to the source that is due, which fills it with its best item that the caps admit; see Caps. Or
 //     randomize: draw the source and the item of each place; see Randomize. Both reduce the scores of candidates that are
-//     similar to items above; see Spacing. The sources of Feed.Fill get the places that are left; see fill.go.
+//     similar to items above; see Spacing. The sources of Feed.Fill get the places that are left; see place.go.
 //  5. remember: return the shares, the session and the deferred candidates after the visit; see schemas.Memory.
 //
 // Within a chunk that is not randomized, the items of one source are in descending order of the score in the response. A rule may
@@ -89,28 +89,6 @@ func (f Feed) decide(v Visit, pools []Pool, k Signals, watch schemas.PinID) (d d
 		filling.place(&d, &v, d.withoutWithheld(fill), k)
 	}
 	return d
-}
-
-// place gives the places that are left to the sources of the queues, and to draws from their new pins if exploration has filled
-// no place yet.
-func (f Feed) place(d *decision, v *Visit, queues []queue, k Signals) {
-	explores := f.explores(k) && !slices.ContainsFunc(d.list, func(it schemas.ServedItem) bool { return it.Source == schemas.Explore })
-	if explores {
-		drawn := f.explore(v.seed(), queues, k.Counts)
-		queues, d.explored = append(slices.Clip(queues), drawn), drawn.items
-	}
-	var relaxed Relaxation
-	if f.randomizes() {
-		relaxed = f.randomize(d.arrangement, v, queues)
-	} else {
-		d.arrangement, relaxed = f.arrange(d.arrangement, v.Limit, queues)
-	}
-	if explores {
-		d.admitted = d.near.caps
-	}
-	if relaxed != NotRelaxed {
-		d.relaxed = relaxed
-	}
 }
 
 // Waiting returns the pins that a visit without a limit would show, in no particular order.

@@ -7,6 +7,28 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
+// place gives the places that are left to the sources of the queues, and to draws from their new pins if exploration has filled
+// no place yet.
+func (f Feed) place(d *decision, v *Visit, queues []queue, k Signals) {
+	explores := f.explores(k) && !slices.ContainsFunc(d.list, func(it schemas.ServedItem) bool { return it.Source == schemas.Explore })
+	if explores {
+		drawn := f.explore(v.seed(), queues, k.Counts)
+		queues, d.explored = append(slices.Clip(queues), drawn), drawn.items
+	}
+	var relaxed Relaxation
+	if f.randomizes() {
+		relaxed = f.randomize(d.arrangement, v, queues)
+	} else {
+		d.arrangement, relaxed = f.arrange(d.arrangement, v.Limit, queues)
+	}
+	if explores {
+		d.admitted = d.near.caps
+	}
+	if relaxed != NotRelaxed {
+		d.relaxed = relaxed
+	}
+}
+
 // filling returns the feed that mixes the sources of Fill. Each has the sum of all shares, so exploration has the same share
 // among them as among the other sources.
 func (f Feed) filling() Feed {
