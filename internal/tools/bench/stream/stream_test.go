@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -92,6 +93,7 @@ func (r *run) part(name string) {
 	switch name {
 	case "actions":
 		r.events(topics.Actions, r.acts(), r.actions, 5)
+		r.printTotals()
 	case "idle":
 		r.idle()
 	case "visits":
@@ -155,10 +157,24 @@ func (r *run) checkProcessed(topic string, before, after usage, n int) {
 
 // idle prints the CPU of a product at rest.
 func (r *run) idle() {
-	time.Sleep(r.lasting / 4) // deferred work of the actions
+	r.settle()
 	defer r.profile("idle")()
 	for i, rest := range r.atRest(r.parts, r.lasting) {
 		fmt.Printf("%-20s %-12s %.1f %% of a core\n", "idle", r.parts[i].name, 100*rest)
+	}
+}
+
+// settle waits until the product's CPU time no longer decreases. Otherwise, the compaction of earlier events would count for the
+// requests that follow.
+func (r *run) settle() {
+	for last, busy := math.Inf(1), 0.0; ; last = busy {
+		busy = 0
+		for _, rest := range r.atRest(r.parts, r.lasting/4) {
+			busy += rest
+		}
+		if busy > 0.9*last {
+			return
+		}
 	}
 }
 
@@ -172,7 +188,7 @@ func (r *run) visits() {
 	r.visit("visits, closed loop", r.closed)
 }
 
-// visit gives each user new candidates, because a visit without any costs little, and requests visits.
+// visit gives each reader new candidates, because a visit without any costs little, and requests visits.
 func (r *run) visit(title string, send func(request) measure.Result) {
 	r.b.Helper()
 	must.OK(r.b, load.All(r.b.Context(), r.publisher, r.offers(uint64(r.asked)), func(schemas.Line) {}))
@@ -187,6 +203,7 @@ func (r *run) visit(title string, send func(request) measure.Result) {
 func (r *run) requests(title string, send func(request) measure.Result, method, path, body string) figures {
 	r.b.Helper()
 	r.asked += 1e6 // other users than before
+	r.settle()
 	measured := func(s *system) figures {
 		defer s.profile(strings.ReplaceAll(title, " ", "-"))()
 		var mu sync.Mutex
@@ -216,9 +233,9 @@ func (r *run) requests(title string, send func(request) measure.Result, method, 
 	return product
 }
 
-// reader returns a random user.
+// reader returns a random reader.
 func (r *run) reader(n int) schemas.UserID {
-	return user(rand.New(rand.NewPCG(r.seed, uint64(n))).IntN(r.users))
+	return user(rand.New(rand.NewPCG(r.seed, uint64(n))).IntN(r.readers()))
 }
 
 var (

@@ -197,11 +197,14 @@ func (w *workload) pinEvents() iter.Seq[schemas.Line] {
 	}
 }
 
-// offers are random pins for each user, from another system: enough for twenty visits.
+// readers is the number of users that send requests: the first ones, whose activity is random.
+func (w *workload) readers() int { return min(w.users, 5000) }
+
+// offers are random pins for each reader, from another system: enough for twenty visits.
 func (w *workload) offers(salt uint64) iter.Seq[schemas.Line] {
 	return func(yield func(schemas.Line) bool) {
 		rng := w.rng(salt)
-		for n := range w.users {
+		for n := range w.readers() {
 			o := &schemas.Offer{ID: fmt.Sprint("o-", salt, "-", n), Time: schemas.MicrosOf(w.end), User: user(n), Source: "editors"}
 			for _, pin := range rng.Perm(w.pins)[:min(500, w.pins)] {
 				o.Candidates = append(o.Candidates, schemas.Candidate{
