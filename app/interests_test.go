@@ -44,6 +44,7 @@ func TestInterests_FollowDecisions(t *testing.T) {
 		t.Errorf("candidates after the decisions: %s", text)
 	}
 	d.get("/v1/users/user:reader/feed?limit=10")
+	s.wait() // an action at once may count for another source
 	s.publish(event(time.Now(), "save", "actions", "user:reader", "save", "pin:3", nil), event(time.Now(), "click", "actions", "user:stranger", "click", "pin:3", nil))
 	says("/v1/users/user:reader/interests", `"interest":"interest:oolong"`, `"interest":"interest:drinks"`, `"pin":"pin:3","verb":"save"`)
 	says("/v1/interests/interest:oolong/engagement", `"source":"following","counts":{"impression":6,"save":1}`, `"source":"direct","counts":{"click":1}`)

@@ -56,9 +56,10 @@
 // # Engagement
 //
 // Impressions of a pin, and positive actions on it, count for its interests on their day (UTC, by event time). They count
-// for the source of the user's last impression of the pin within Config.AttributionWindow before, or else for "direct". Of a
-// user's impressions, those of the newest 200 pins of an hour and partition are stored. Counts are kept for
-// Config.EngagementRetention. Counts are anonymous, and remain when users and pins are deleted.
+// for the source of the user's last impression of the pin within Config.AttributionWindow before, or else for "direct". The group
+// receives impressions and actions in batches (see rows.Input.Deferred), so an action within half a second of the visit may
+// count for "direct". Of a user's impressions, those of the newest 200 pins of an hour and partition are stored. Counts are kept
+// for Config.EngagementRetention. Counts are anonymous, and remain when users and pins are deleted.
 //
 // # Rows
 //
