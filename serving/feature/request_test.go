@@ -66,7 +66,9 @@ func (wide) Pins(_ context.Context, pins []schemas.PinID, _ bool) (map[schemas.P
 }
 
 func TestAnswer_BoundsItsSize(t *testing.T) {
-	s, _ := serviceOf{store: wide{}}.start(t)
+	cfg := DefaultConfig()
+	cfg.Timeout = time.Minute // the values have 64 MiB
+	s, _ := serviceOf{store: wide{}, cfg: cfg}.start(t)
 	req := Request{Features: []string{"saves", "all"}}
 	attributes := AttributesRequest{Embeddings: true}
 	for i := range 70 {
