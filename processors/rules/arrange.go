@@ -52,15 +52,13 @@ type arrangement struct {
 	// With Randomize, for each place:
 	options [][]option
 	drawn   []int // index in options
-
-	considered []schemas.PinID // pins of all options
 }
 
 // newArrangement returns an empty arrangement. mix counts the earlier impressions of each source; it is not modified. vectors are those
 // of Signals.
 func newArrangement(f Feed, mix map[string]float64, watch schemas.PinID, vectors map[schemas.PinID]Vector) *arrangement {
 	return &arrangement{
-		near: newWindow(f.Caps.relaxations()[0].Caps), mix: newMixer(f, mix), taken: map[schemas.PinID]bool{}, watch: watch, vectors: vectors,
+		near: newWindow(f.Caps), mix: newMixer(f, mix), taken: map[schemas.PinID]bool{}, watch: watch, vectors: vectors,
 	}
 }
 

@@ -43,12 +43,19 @@ func (f Feed) randomize(a *arrangement, v *Visit, queues []queue) Relaxation {
 		f.weigh(options)
 		drawn := draw(options, rng.Float64())
 		a.options, a.drawn = append(a.options, options), append(a.drawn, drawn)
-		for i := range options {
-			a.considered = append(a.considered, options[i].Pin)
-		}
 		a.put(options[drawn].source, options[drawn].item)
 	}
 	return levels[reached].level
+}
+
+// pinsOfOptions returns the pins of all options.
+func (a *arrangement) pinsOfOptions() (list []schemas.PinID) {
+	for _, options := range a.options {
+		for i := range options {
+			list = append(list, options[i].Pin)
+		}
+	}
+	return list
 }
 
 // relaxedOptions returns the candidates for the next place with the first caps that admit any, and the index of these caps.

@@ -40,12 +40,12 @@ type Count struct{ Impressions, Saves int64 }
 
 // rescore returns the items of every source that has a share, best first by the score in the response, ties by pin.
 func (f Feed) rescore(pools []Pool, k Signals) []queue {
-	pools = slices.DeleteFunc(slices.Clone(pools), func(p Pool) bool { return f.Share(p.Source) == 0 })
-	if len(pools) == 0 {
-		return nil
-	}
-	terms, queues := f.terms(k), make([]queue, 0, len(pools))
+	terms := f.terms(k)
+	queues := make([]queue, 0, len(pools))
 	for _, p := range pools {
+		if f.Share(p.Source) == 0 {
+			continue
+		}
 		items := make([]item, len(p.Candidates))
 		for i := range p.Candidates {
 			c := &p.Candidates[i]

@@ -57,8 +57,8 @@ type Chunk struct {
 func (f Feed) Make(v Visit, pools []Pool, k Signals) Chunk {
 	d := f.decide(v, pools, k, "")
 	return Chunk{
-		Items: d.list, Expired: d.expired, Relaxed: d.relaxed, Options: d.considered, Memory: d.remember(&v, d.arrangement),
-		Weak: d.weakWithinBudget(),
+		Items: d.list, Memory: d.remember(&v, d.arrangement), Expired: d.expired, Relaxed: d.relaxed,
+		Weak: d.weakWithinBudget(), Options: d.pinsOfOptions(),
 	}
 }
 
@@ -75,17 +75,20 @@ type decision struct {
 // remain in order. Fill does not affect the places that the shares filled, nor which weak candidates are deferred. The
 // arrangement records which cap skipped the pin watch.
 func (f Feed) decide(v Visit, pools []Pool, k Signals, watch schemas.PinID) (d decision) {
-	filling := f.filling()
-	queues, fill := f.rescore(pools, k), filling.rescore(pools, k)
-	d.selection = f.deferWeak(&v, queues)
-	d.all = slices.Concat(d.all, fill)
+	d.selection = f.deferWeak(&v, f.rescore(pools, k))
 	if f.explores(k) || f.randomizes() {
 		d.memory.Draws++
 	}
 	d.arrangement = newArrangement(f, v.Memory.Mix, watch, k.Vectors)
 	f.place(&d, &v, d.queues, k)
 	d.shared = len(d.list)
-	if len(fill) > 0 && len(d.list) < v.Limit {
+	if !slices.ContainsFunc(pools, func(p Pool) bool { return f.Fills(p.Source) }) {
+		return d
+	}
+	filling := f.filling()
+	fill := filling.rescore(pools, k)
+	d.all = slices.Concat(d.all, fill)
+	if len(d.list) < v.Limit {
 		filling.place(&d, &v, d.withoutWithheld(fill), k)
 	}
 	return d
