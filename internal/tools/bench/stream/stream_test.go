@@ -172,7 +172,7 @@ func (r *run) settle() {
 		for _, rest := range r.atRest(r.parts, r.lasting/4) {
 			busy += rest
 		}
-		if busy > 0.9*last {
+		if busy >= 0.9*last {
 			return
 		}
 	}
