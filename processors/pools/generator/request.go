@@ -28,7 +28,7 @@ type composition struct {
 	announce bool
 	degraded []string
 
-	exact  bool         // filter omits all seen pins, not only recent ones; set by arrange
+	exact  bool         // filter omits all seen pins, not only recent ones
 	pools  []rules.Pool // filter
 	result *rules.Chunk // arrange; nil: not composed, or not yet
 
