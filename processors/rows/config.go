@@ -36,6 +36,7 @@ type Config struct {
 	// Doubling MemTableBytes reduces the cost of compaction by a fifth or more.
 	MemTableBytes    settings.Bytes `yaml:"memtable_bytes" default:"384MiB" range:"8MiB..1TiB" help:"size of the memtables of all stores of the process"`
 	RowCacheBytes    settings.Bytes `yaml:"row_cache_bytes" default:"64MiB" range:"0..1TiB" help:"size of the cache of recently read rows of all stores of the process; 0: no cache"`
+	RowFilterBytes   settings.Bytes `yaml:"row_filter_bytes" default:"128MiB" range:"0..1TiB" help:"maximum size of the filters by which all stores of the process recognize missing rows, at 10 to 20 bits per row; a store with more rows than its share has none; 0: no filters"`
 	MinFreeDiskBytes settings.Bytes `yaml:"min_free_disk_bytes" default:"256MiB" range:"0..1TiB" help:"minimum free space in dir; with less, partitions stop instead of committing"`
 
 	// A broker answers the requests of a connection in order, and sarama commits offsets on the connection it fetches from.

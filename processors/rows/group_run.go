@@ -273,6 +273,7 @@ func (p *partition) prepare() {
 	p.state = state{
 		topo: p.run.r.topo, cfg: &p.run.r.cfg, id: p.id, common: CommonOwner(p.id, p.run.r.topo.partitions),
 		pending: p.newBatch(), store: p.store.db, recent: newRecentRows(p.run.r.shared.recentBytes()),
+		existing: newExisting(p.run.r.shared.filterBytes()),
 	}
 	if newMemory := p.run.r.topo.memory; newMemory != nil {
 		p.state.memory = newMemory()

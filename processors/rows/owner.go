@@ -124,6 +124,10 @@ func (s *state) stored(owner string, row []byte) ([]byte, error) {
 	s.scratch = append(append(append(s.scratch, owner...), separator), row...)
 	key := s.scratch[from:]
 	value := s.recent.get(key)
+	if value == nil && !s.existing.mayContain(key) {
+		s.scratch = s.scratch[:from]
+		return nil, nil
+	}
 	if value == nil {
 		found, closer, err := s.store.Get(key)
 		if errors.Is(err, pebble.ErrNotFound) {
@@ -144,6 +148,7 @@ func (s *state) stored(owner string, row []byte) ([]byte, error) {
 // committed is called when the store contains the batch in flight.
 func (s *state) committed() {
 	s.recent.apply(s.committing)
+	s.existing.apply(s.committing)
 	s.committing = nil
 }
 

@@ -281,6 +281,7 @@ func (p *partition) start() bool {
 	p.run.r.meter.owned.add(p)
 	p.wg.Go(p.runCommitter)
 	p.wg.Go(p.watchIdleInputs)
+	p.wg.Go(p.watchExisting)
 	if p.timers != nil {
 		p.wg.Go(p.timers.run)
 	}

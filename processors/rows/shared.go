@@ -15,10 +15,12 @@ type Shared struct {
 	cache     *pebble.Cache
 	memTables int64
 	recent    int64        // memory for cached rows, in bytes
+	filters   int64        // memory for the filters of existing rows, in bytes
 	stores    atomic.Int64 // most stores that the groups may open at the same time
 	commitGap *gapController
 
 	compactions *compactions
+	scans       chan struct{} // holds an element while a partition lists its rows
 	recoveries  recoveries
 }
 
@@ -31,8 +33,10 @@ func NewShared(cfg Config) (*Shared, error) {
 		cache:       pebble.NewCache(int64(cfg.BlockCacheBytes + cfg.MemTableBytes)), // Pebble reserves memtables from the cache
 		memTables:   int64(cfg.MemTableBytes),
 		recent:      int64(cfg.RowCacheBytes),
+		filters:     int64(cfg.RowFilterBytes),
 		commitGap:   newGapController(cfg.CommitInterval, cfg.MaxCommitInterval, cfg.CommitRate),
 		compactions: newCompactions(),
+		scans:       make(chan struct{}, 1),
 		recoveries:  recoveries{now: time.Now, open: map[*store]int64{}},
 	}, nil
 }
@@ -53,6 +57,9 @@ func (s *Shared) memTable(partition int32) uint64 {
 
 // recentBytes returns the cache size of recently read rows per store and generation.
 func (s *Shared) recentBytes() int { return int(s.recent / (2 * max(s.stores.Load(), 1))) }
+
+// filterBytes returns the size of the filter of existing rows per store.
+func (s *Shared) filterBytes() int { return int(s.filters / max(s.stores.Load(), 1)) }
 
 // gapController limits the commit rate of a process. Each partition waits a gap between the starts of two commits. The gap
 // grows from minGap to maxGap as the commit rate rises from perSecond to twice that. A transaction costs the brokers half a

@@ -2,6 +2,7 @@ package rows
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -44,7 +45,7 @@ func newBench(t fatalf, g Group) (*bench, func()) {
 	}
 	cfg := DefaultConfig()
 	b := &bench{db: db, state: state{
-		topo: topo, cfg: &cfg, common: CommonOwner(0, testPartitions), store: db, pending: newBatch(1), recent: newRecentRows(400),
+		topo: topo, cfg: &cfg, common: CommonOwner(0, testPartitions), store: db, pending: newBatch(1), recent: newRecentRows(400), existing: newExisting(1 << 20),
 	}}
 	return b, func() { _ = db.Close() }
 }
@@ -109,8 +110,8 @@ func ownersOfPartition0(n int) []string {
 	return owners
 }
 
-// TestState_ReadsNewestWrite compares random reads, writes, failed callbacks, and commits in flight and completed with a
-// map of maps.
+// TestState_ReadsNewestWrite compares random reads, writes, failed callbacks, commits in flight and completed, and lists of existing
+// rows with a map of maps.
 func TestState_ReadsNewestWrite(t *testing.T) {
 	owners := append(ownersOfPartition0(2), ownersOfPartition0(3)[2]+"\x01") // one has another as a prefix, if it hashes to this partition
 	owners = slices.DeleteFunc(owners, func(o string) bool { return topics.Partition(o, testPartitions) != 0 })
@@ -118,6 +119,7 @@ func TestState_ReadsNewestWrite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, done := newBench(t, group())
 		defer done()
+		var hashes []uint64 // of the rows in the last snapshot
 		want := map[string]map[string]string{}
 		for _, o := range owners {
 			want[o] = map[string]string{}
@@ -147,6 +149,20 @@ func TestState_ReadsNewestWrite(t *testing.T) {
 			},
 			"seal":  func(t *rapid.T) { b.seal() },
 			"apply": func(t *rapid.T) { b.applyBatch(t) },
+			"begin to list the rows": func(t *rapid.T) {
+				if b.existing.begin(); rapid.Bool().Draw(t, "a batch before the snapshot") {
+					b.applyBatch(t)
+				}
+				var err error
+				if hashes, _, err = b.existing.scan(context.Background(), b.db); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"end it": func(t *rapid.T) {
+				if b.existing.scanning {
+					b.existing.end(hashes, rapid.IntRange(0, 3).Draw(t, "incomplete") > 0)
+				}
+			},
 			"": func(t *rapid.T) {
 				for _, o := range owners {
 					same(t, b, o, want[o])

@@ -45,6 +45,7 @@ type state struct {
 	committing *batch // nil: none
 	store      reader
 	recent     recentRows // caches rows of store
+	existing   existing   // knows which rows store lacks
 	scratch    []byte     // values that Get copied from the store for the current callback
 	encoded    []byte     // the last row of PutValue, which Put has copied
 }
