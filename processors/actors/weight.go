@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -108,7 +109,7 @@ const (
 
 // facet is the state of a user's affinity for one author, board or interest.
 type facet struct {
-	decayed
+	decay.Amount
 	sentWeight float32        // the weight last sent to fanout
 	sentAt     schemas.Micros // when it was sent; 0: never; strictly increasing
 	timerAt    schemas.Micros // when the timer fires; 0: no timer is set
@@ -116,7 +117,7 @@ type facet struct {
 
 // updateWeight updates the weight as of now. It reports whether the weight has changed and must be sent.
 func (f *facet) updateWeight(cfg Config, now schemas.Micros) bool {
-	w := cfg.EdgeWeightSteps.next(f.sentWeight, f.at(now, cfg.AffinityHalfLife), cfg.EdgeWeightHysteresis)
+	w := cfg.EdgeWeightSteps.next(f.sentWeight, f.At(now, cfg.AffinityHalfLife), cfg.EdgeWeightHysteresis)
 	if w == f.sentWeight {
 		return false
 	}
@@ -127,11 +128,11 @@ func (f *facet) updateWeight(cfg Config, now schemas.Micros) bool {
 // nextChange returns when decay may next change the weight, or 0 for never. It is at least a second after now,
 // regardless of rounding errors.
 func (f *facet) nextChange(cfg Config, now schemas.Micros) schemas.Micros {
-	target, ok := cfg.EdgeWeightSteps.decaysTo(f.sentWeight, f.sum, cfg.EdgeWeightHysteresis)
+	target, ok := cfg.EdgeWeightSteps.decaysTo(f.sentWeight, f.Value, cfg.EdgeWeightHysteresis)
 	if !ok {
 		return 0
 	}
 	const second = 1e6
 	// After another millisecond, the affinity is certainly below the bound.
-	return max(f.reaches(target, cfg.AffinityHalfLife)+1000, now+second)
+	return max(f.Reaches(target, cfg.AffinityHalfLife)+1000, now+second)
 }

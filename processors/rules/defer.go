@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -56,13 +55,11 @@ func (f Feed) deferWeak(v *Visit, queues []queue) *selection {
 func (s *selection) startSession(now schemas.Micros) {
 	m := &s.memory
 	m.Best = maps.Clone(m.Best)
-	if m.Best == nil || now-m.Visited > micros(s.feed.Defer.SessionTimeout) {
+	if m.Best == nil || now-m.Visited > schemas.MicrosIn(s.feed.Defer.SessionTimeout) {
 		m.Began, m.Weak, m.Best = now, 0, map[string]schemas.RankScore{}
 	}
 	m.Visited = max(m.Visited, now)
 }
-
-func micros(d time.Duration) schemas.Micros { return schemas.Micros(d / time.Microsecond) }
 
 // deferral is the state of a deferred candidate in this session.
 type deferral int
@@ -83,7 +80,7 @@ func (s *selection) expire(now schemas.Micros) map[schemas.PinID]deferral {
 		switch {
 		case d.Since >= m.Began:
 			deferrals[d.Pin] = deferred
-		case now-d.Since > micros(s.feed.Defer.Expiry):
+		case now-d.Since > schemas.MicrosIn(s.feed.Defer.Expiry):
 			deferrals[d.Pin] = expired
 			s.expired = append(s.expired, d.Pin)
 			continue

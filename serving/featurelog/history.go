@@ -201,7 +201,7 @@ func (h *history) needed(batch []historyRow) *past {
 	p := newPast()
 	p.after, p.upTo = math.MaxInt64, math.MinInt64
 	for _, row := range batch {
-		p.after = min(p.after, row.at-schemas.Micros(feature.Kept.Microseconds()))
+		p.after = min(p.after, row.at-schemas.MicrosIn(feature.Kept))
 		p.upTo = max(p.upTo, row.at)
 		for _, d := range h.defs {
 			p.expect(d.Entity, row.User, row.Pin)

@@ -103,7 +103,7 @@ func (p *past) compute(d feature.Definition, user schemas.UserID, pin schemas.Pi
 
 // retains reports whether the topics still have all actions of a definition's window.
 func (p *past) retains(d feature.Definition, user schemas.UserID, span feature.Span) bool {
-	start := span.AsOf - schemas.Micros(window(d).Microseconds())
+	start := span.AsOf - schemas.MicrosIn(window(d))
 	if d.Entity == feature.Pin {
 		return start >= slices.Max(slices.Concat([]schemas.Micros{0}, p.impressionsSince, p.actionsSince))
 	}

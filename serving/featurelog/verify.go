@@ -102,7 +102,7 @@ const maxCuts = 200
 
 // cuts returns the states that the store may have had for a record's entity at the time of the answer.
 func (v *Verifier) cuts(def feature.Definition, rec *schemas.LoggedFeatures) []cut {
-	from := rec.Logged - schemas.Micros(MaxInFlight.Microseconds())
+	from := rec.Logged - schemas.MicrosIn(MaxInFlight)
 	under := func(at schemas.Micros) bool { return at > from && at <= rec.Logged }
 	actions, pins := []schemas.Micros{math.MaxInt64, from}, []schemas.Micros{rec.Logged}
 	of := v.byUser[rec.User]
