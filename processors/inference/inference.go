@@ -11,8 +11,6 @@ package inference
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -51,17 +49,14 @@ func (c Config) Validate() error {
 	if c.URL == "" {
 		return nil
 	}
-	errs := []error{c.Config.Validate(), settings.Validate(c)}
-	if protocols := []string{JSON, OpenInference, OpenInferenceBinary}; !c.isJSON() && !slices.Contains(protocols, c.Protocol) {
-		errs = append(errs, fmt.Errorf("protocol: %q: want one of %s", c.Protocol, strings.Join(protocols, ", ")))
-	}
-	if !c.isJSON() && (c.Input == "" || len(c.Features) == 0) {
-		errs = append(errs, errors.New("input, features: the Open Inference Protocol requires a name and at least one feature"))
-	}
-	if len(c.Features) > MaxFeatures || len(slices.Compact(slices.Sorted(slices.Values(c.Features)))) < len(c.Features) {
-		errs = append(errs, fmt.Errorf("features: %d names: want at most %d, each once", len(c.Features), MaxFeatures))
-	}
-	return errors.Join(errs...)
+	problems := settings.Problems{c.Config.Validate(), settings.Validate(c)}
+	protocols := []string{"", JSON, OpenInference, OpenInferenceBinary}
+	problems.Want(slices.Contains(protocols, c.Protocol), "protocol: %q: want one of %s", c.Protocol, strings.Join(protocols[1:], ", "))
+	problems.Want(c.isJSON() || c.Input != "" && len(c.Features) > 0,
+		"input, features: the Open Inference Protocol requires a name and at least one feature")
+	repeats := len(c.Features) - len(slices.Compact(slices.Sorted(slices.Values(c.Features))))
+	problems.Want(len(c.Features) <= MaxFeatures && repeats == 0, "features: %d names: want at most %d, each once", len(c.Features), MaxFeatures)
+	return problems.Err()
 }
 
 func (c Config) isJSON() bool { return c.Protocol == JSON || c.Protocol == "" }
