@@ -1,10 +1,10 @@
 package actors
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -77,28 +77,21 @@ func (s Steps) validate(name string) error {
 	if len(s) == 0 || len(s) > maxSteps {
 		return fmt.Errorf("%s: %d steps: want 1 to %d", name, len(s), maxSteps)
 	}
-	var errs []error
-	if !math.IsInf(s[0].MinAffinity, -1) {
-		errs = append(errs, fmt.Errorf("%s[0].min_affinity: %v: want -.inf", name, s[0].MinAffinity))
-	}
+	var problems settings.Problems
+	problems.Want(math.IsInf(s[0].MinAffinity, -1), "%s[0].min_affinity: %v: want -.inf", name, s[0].MinAffinity)
 	for i, step := range s {
-		if !(step.Weight >= minWeight && step.Weight <= maxWeight) {
-			errs = append(errs, fmt.Errorf("%s[%d].weight: %v: want %v to %v", name, i, step.Weight, minWeight, maxWeight))
-		}
+		problems.Add(settings.Within(fmt.Sprintf("%s[%d].weight", name, i), step.Weight, minWeight, maxWeight))
 		if i == 0 {
 			continue
 		}
-		if !(step.MinAffinity > s[i-1].MinAffinity && step.Weight > s[i-1].Weight) {
-			errs = append(errs, fmt.Errorf("%s[%d]: want from and weight above those of the previous step", name, i))
-		}
-		if step.MinAffinity == 0 || math.IsInf(step.MinAffinity, 0) {
-			errs = append(errs, fmt.Errorf("%s[%d].min_affinity: %v: want a finite number, not 0", name, i, step.MinAffinity))
-		}
+		problems.Want(step.MinAffinity > s[i-1].MinAffinity && step.Weight > s[i-1].Weight,
+			"%s[%d]: want from and weight above those of the previous step", name, i)
+		problems.Want(step.MinAffinity != 0 && !math.IsInf(step.MinAffinity, 0),
+			"%s[%d].min_affinity: %v: want a finite number, not 0", name, i, step.MinAffinity)
 	}
-	if w := s[s.at(0)].Weight; w != initialWeight {
-		errs = append(errs, fmt.Errorf("%s: weight %v at affinity 0: want 1, the initial weight of edges", name, w))
-	}
-	return errors.Join(errs...)
+	w := s[s.at(0)].Weight
+	problems.Want(w == initialWeight, "%s: weight %v at affinity 0: want 1, the initial weight of edges", name, w)
+	return problems.Err()
 }
 
 const (
