@@ -149,11 +149,7 @@ func (v *Verifier) pinsOf(def feature.Definition, rec *schemas.LoggedFeatures) [
 // logged recomputes a value of a record in the form of the log.
 func (v *Verifier) logged(d feature.Definition, rec *schemas.LoggedFeatures, by cut) (value schemas.FeatureValue, sure bool) {
 	res, sure := v.compute(d, rec.User, rec.Pin, feature.Span{AsOf: rec.AsOf, Now: rec.Logged}, by)
-	var reasons []string
-	for _, r := range res.Reasons {
-		reasons = append(reasons, string(r))
-	}
-	return logged(d.Name, res.Value, reasons), sure
+	return logged(d.Name, res.Value, schemas.Strings(res.Reasons)), sure
 }
 
 // compare compares a pair of values. wasLate reports whether late actions explain a difference.
