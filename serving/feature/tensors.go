@@ -121,9 +121,7 @@ func (e *tensorEncoder) sequences(a Answer, d Definition, users []schemas.UserID
 	})
 	e.output(d.Name+"."+timeColumn, "INT64", []int{actions}, func(b []byte) []byte {
 		for _, s := range all {
-			for _, at := range s.Times {
-				b = binary.LittleEndian.AppendUint64(b, uint64(at))
-			}
+			b, _ = binary.Append(b, binary.LittleEndian, s.Times) // the size of int64 is known
 		}
 		return b
 	})
