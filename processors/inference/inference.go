@@ -55,7 +55,8 @@ func (c Config) Validate() error {
 	problems.Want(c.isJSON() || c.Input != "" && len(c.Features) > 0,
 		"input, features: the Open Inference Protocol requires a name and at least one feature")
 	repeats := len(c.Features) - len(slices.Compact(slices.Sorted(slices.Values(c.Features))))
-	problems.Want(len(c.Features) <= MaxFeatures && repeats == 0, "features: %d names: want at most %d, each once", len(c.Features), MaxFeatures)
+	problems.Want(len(c.Features) <= MaxFeatures && repeats == 0,
+		"features: %d names: want at most %d, each once", len(c.Features), MaxFeatures)
 	return problems.Err()
 }
 

@@ -45,7 +45,8 @@ func (c Config) Validate() error {
 
 func (r Rule) validate() error {
 	var problems settings.Problems
-	problems.Want(r.Entity == feature.User || r.Entity == feature.Pin || r.Entity == feature.Pair, "entity: %q: want user, pin or pair", r.Entity)
+	problems.Want(r.Entity == feature.User || r.Entity == feature.Pin || r.Entity == feature.Pair,
+		"entity: %q: want user, pin or pair", r.Entity)
 	problems.Want(r.Share > 0 && r.Share <= 1, "share: %v: want above 0 to 1", r.Share) // also rejects NaN
 	problems.Want(len(r.Features) <= feature.MaxFeatures, "features: %d: at most %d", len(r.Features), feature.MaxFeatures)
 	return problems.Err()

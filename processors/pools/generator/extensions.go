@@ -59,7 +59,9 @@ func (e Extensions) validate(c Config) error {
 func (s ExtensionSource) guarded() fetcher {
 	breaker := external.NewGuard(inProcess().Timeout)
 	return func(ctx context.Context, user schemas.UserID, feed string, limit int) ([]schemas.Candidate, error) {
-		return external.Guarded(ctx, breaker, func(ctx context.Context) ([]schemas.Candidate, error) { return s.Offer(ctx, user, feed, limit) })
+		return external.Guarded(ctx, breaker, func(ctx context.Context) ([]schemas.Candidate, error) {
+			return s.Offer(ctx, user, feed, limit)
+		})
 	}
 }
 
