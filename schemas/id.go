@@ -103,6 +103,15 @@ func ParseFollowee(s string) (Followee, error) {
 	return typed[Followee](s, KindUser+"|"+KindBoard+"|"+KindInterest)
 }
 
+// Strings returns ids, or texts of another type, as strings.
+func Strings[T ~string](list []T) []string {
+	all := make([]string, len(list))
+	for i, text := range list {
+		all[i] = string(text)
+	}
+	return all
+}
+
 func typed[T ~string](s, kinds string) (T, error) {
 	if err := parseKind(s, kinds); err != nil {
 		return "", err

@@ -5,6 +5,9 @@ import "time"
 // Micros is a time in microseconds since 1970-01-01 UTC, the resolution of every event, row and feed entry.
 type Micros int64
 
+// MicrosIn returns a duration in the unit of event times.
+func MicrosIn(d time.Duration) Micros { return Micros(d / time.Microsecond) }
+
 // MicrosOf floors t to microseconds.
 func MicrosOf(t time.Time) Micros { return Micros(t.UnixMicro()) }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -180,6 +181,30 @@ func TestGlobalTable_RetriesWhenRegistryIsUnavailable(t *testing.T) {
 	waitReady(t, table.Ready())
 	if !table.Has("user:a") || !table.Has("user:b") || !table.Has("user:c") || registry.requests.Load() < 2 {
 		t.Errorf("%d users after %d requests, want all three", table.Len(), registry.requests.Load())
+	}
+}
+
+// A reader skips a record that can never be decoded, and fails if the registry is unavailable.
+func TestDecoded_FailsWhenRegistryIsUnavailable(t *testing.T) {
+	w := newWire(t)
+	known, err := schemas.NewRegistry(w.Registry)
+	must.OK(t, err)
+	streams, err := topics.Open(t.Context(), &flakyRegistry{Registry: known, failing: 1})
+	must.OK(t, err)
+	var got []schemas.UserID
+	read := topics.Decoded(streams.UsersDeleted, func(d *schemas.DeletedUser, _ *kgo.Record) error {
+		got = append(got, d.User)
+		return nil
+	})
+	good, foreign := w.deleted(t, "user:a", 1), w.deleted(t, "user:b", 1)
+	binary.BigEndian.PutUint32(foreign.Value[1:], 999) // the id of another writer's schema
+	must.OK(t, read(&kgo.Record{Value: []byte("no record")}))
+	must.OK(t, read(good))
+	if err := read(foreign); !errors.Is(err, schemas.ErrRegistryUnavailable) {
+		t.Errorf("got %v, want %v", err, schemas.ErrRegistryUnavailable)
+	}
+	if want := []schemas.UserID{"user:a"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

@@ -1,6 +1,7 @@
 package topics
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -41,6 +42,21 @@ func Into[B, T any](s Stream[T], check func(*T) (key string, err error), add fun
 		}
 		add(b, rec, r)
 		return nil
+	}
+}
+
+// Decoded returns a function for Log.ReadTo that decodes the records of a topic for visit. It skips records that can never be
+// decoded. In an input topic, groups have sent dead letters for them.
+func Decoded[T any](s Stream[T], visit func(*T, *kgo.Record) error) func(*kgo.Record) error {
+	return func(r *kgo.Record) error {
+		rec, err := s.Decode(r.Value)
+		if bad := new(schemas.BadRecordError); errors.As(err, &bad) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)
+		}
+		return visit(rec, r)
 	}
 }
 

@@ -191,15 +191,6 @@ func complete(cmd *cobra.Command, flag string, values ...string) {
 	completeWith(cmd, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// texts returns strings of another type as strings.
-func texts[T ~string](list []T) []string {
-	out := make([]string, len(list))
-	for i, t := range list {
-		out[i] = string(t)
-	}
-	return out
-}
-
 // completeWith registers a completion function for a flag.
 func completeWith(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 	// An error means that the flag does not exist. The test of completions checks each flag.

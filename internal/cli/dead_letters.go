@@ -171,7 +171,7 @@ command queries a running server.`,
 	}
 	cmd.Flags().StringVar(&kind, "kind", "", "list only this kind, as printed by the command kinds")
 	cmd.Flags().StringVar(&state, "state", "", "list only this state: waiting, sent, done or parked")
-	complete(cmd, "state", texts(schemas.RetryStates())...)
+	complete(cmd, "state", schemas.Strings(schemas.RetryStates())...)
 	limitFlag(cmd, &limit, "dead letters", api.MaxDeadLetters)
 	return cmd
 }

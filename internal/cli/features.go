@@ -275,12 +275,23 @@ actions or changes of pins that are no longer in their topics.`,
 				return nil, err
 			}
 			drifts, err := featurelog.Verify(cmd.Context(), defined, dir)
-			write := func(out io.Writer) error { return featurelog.WriteDrifts(out, drifts) }
-			return output{value: drifts, text: write, failure: featurelog.CheckDrifts(drifts)}, err
+			text := asTables(func(t *tables) { t.drifts(drifts) })
+			return output{value: drifts, text: text, failure: featurelog.CheckDrifts(drifts)}, err
 		}),
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "directory with the files of the log (default: read the topic)")
 	return cmd
+}
+
+func (t *tables) drifts(drifts []featurelog.Drift) {
+	if len(drifts) == 0 {
+		t.row("the log is empty")
+		return
+	}
+	t.row("feature", "compared", "equal", "late", "mismatched", "missing", "skipped", "smape")
+	for _, d := range drifts {
+		t.row(d.Feature, d.Compared, d.Equal, d.Late, d.Mismatched, d.Missing, d.Skipped, fmt.Sprintf("%.6f", d.SMAPE))
+	}
 }
 
 // defined adds the definitions of the configuration to a setup.

@@ -50,7 +50,7 @@ the flags. The output is a configuration file.`,
 }
 
 func (p *program) configCheckCommand() *cobra.Command {
-	roles := texts(app.Roles())
+	roles := schemas.Strings(app.Roles())
 	return &cobra.Command{
 		Use: "check [ROLE]", Short: "Report the errors in the configuration and in the files that it names",
 		Long: fmt.Sprintf(`Report every error in the configuration that prevents the start of a process: invalid values, and files that are unreadable or

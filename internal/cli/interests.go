@@ -40,7 +40,7 @@ func (p *program) termsCommand() *cobra.Command {
 		}),
 	}
 	cmd.Flags().StringVar(&state, "state", string(schemas.TermCandidate), "state of the terms: candidate, accepted, rejected, merged or blocked")
-	complete(cmd, "state", texts([]schemas.TermState{
+	complete(cmd, "state", schemas.Strings([]schemas.TermState{
 		schemas.TermCandidate, schemas.TermAccepted, schemas.TermRejected, schemas.TermMerged, schemas.TermBlocked,
 	})...)
 	limitFlag(cmd, &limit, "terms", api.MaxDictionary)

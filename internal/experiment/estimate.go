@@ -75,8 +75,7 @@ func daysNeeded(difference *Estimate, size, days float64) *float64 {
 		return nil
 	}
 	stdErrs := (confidence + power) * difference.StdErr / size
-	needed := days * stdErrs * stdErrs
-	return &needed
+	return new(days * stdErrs * stdErrs)
 }
 
 // SampleRatio compares the numbers of users in the arms with the shares of the arms. A mismatch means that the arms are not

@@ -12,8 +12,11 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"syscall"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/settings"
 )
 
 // Config lists the allowed networks.
@@ -28,19 +31,14 @@ func (c Config) Validate() error {
 }
 
 func (c Config) networks() ([]netip.Prefix, error) {
-	var (
-		networks []netip.Prefix
-		problems []error
-	)
+	var networks []netip.Prefix
+	var problems settings.Problems
 	for _, text := range c.AllowedNetworks {
 		network, err := netip.ParsePrefix(text)
-		if err != nil {
-			problems = append(problems, fmt.Errorf("allowed_networks: %q is not a network such as 10.0.0.0/8", text))
-			continue
-		}
+		problems.Want(err == nil, "allowed_networks: %q is not a network such as 10.0.0.0/8", text)
 		networks = append(networks, network.Masked())
 	}
-	return networks, errors.Join(problems...)
+	return networks, problems.Err()
 }
 
 // ErrRefused is returned for an address that is neither public nor allowed.
@@ -86,15 +84,15 @@ func (g *Guard) control(_, address string, _ syscall.RawConn) error {
 // allowed checks an address, and the IPv4 address that it may represent.
 func (g *Guard) allowed(a netip.Addr) bool {
 	a = a.WithZone("").Unmap()
-	for _, network := range g.allow {
-		if network.Contains(a) {
-			return true
-		}
+	if contains(g.allow, a) {
+		return true
 	}
-	if inner, ok := embedded(a); ok {
-		return public(a) && g.allowed(inner)
-	}
-	return public(a)
+	inner, ok := embedded(a)
+	return public(a) && (!ok || g.allowed(inner))
+}
+
+func contains(networks []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(networks, func(network netip.Prefix) bool { return network.Contains(a) })
 }
 
 // embedded returns the IPv4 address that translators (RFC 6052) and 6to4 (RFC 3056) derive from an IPv6 address.
@@ -125,13 +123,6 @@ var reserved = []netip.Prefix{
 }
 
 func public(a netip.Addr) bool {
-	if !a.IsGlobalUnicast() || a.IsPrivate() || a.Is6() && !unicast.Contains(a) && !translated.Contains(a) {
-		return false
-	}
-	for _, network := range reserved {
-		if network.Contains(a) {
-			return false
-		}
-	}
-	return true
+	isAllocated := !a.Is6() || unicast.Contains(a) || translated.Contains(a)
+	return a.IsGlobalUnicast() && !a.IsPrivate() && isAllocated && !contains(reserved, a)
 }

@@ -43,9 +43,7 @@ type Parameters struct {
 
 // AppendFloats appends the bytes of the type FP32.
 func AppendFloats(dst []byte, values []float32) []byte {
-	for _, v := range values {
-		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
-	}
+	dst, _ = binary.Append(dst, binary.LittleEndian, values) // the size of float32 is known
 	return dst
 }
 

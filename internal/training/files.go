@@ -145,14 +145,13 @@ func (d *Dir) Rows() iter.Seq2[*Row, error] {
 	}
 }
 
-// read yields the rows of a file.
+// read yields the rows of a file. Columns that the file lacks are null.
 func (d *Dir) read(f *parquet.File, yield func(*Row, error) bool) error {
 	l, err := layoutOf(f.Lookup)
 	if err != nil {
 		return err
 	}
-	l.Features = nil
-	row := reflect.New(l.rowType())
+	row := reflect.New(d.Layout.rowType())
 	reader := parquet.NewReader(f, parquet.SchemaOf(row.Interface()))
 	defer reader.Close()
 	for {
@@ -162,35 +161,28 @@ func (d *Dir) read(f *parquet.File, yield func(*Row, error) bool) error {
 		} else if err != nil {
 			return err
 		}
-		r := &Row{Outputs: make([]*float64, len(l.Outputs)), Labels: make([]Label, len(l.Labels))}
-		for i, v := range l.values(r) {
+		r := &Row{Outputs: make([]*float64, len(d.Layout.Outputs)), Labels: make([]Label, len(d.Layout.Labels))}
+		for i, v := range d.Layout.values(r) {
 			v.Set(row.Elem().Field(i))
 		}
-		d.align(r, l.Outputs)
+		for i := range r.Choices {
+			r.Choices[i].Outputs = Align(r.Choices[i].Outputs, l.Outputs, d.Layout.Outputs)
+		}
 		if !yield(r, nil) {
 			return errStopped
 		}
 	}
 }
 
-// align changes a row with some outputs to one with all outputs of the folder. A choice has NaN for a missing output.
-func (d *Dir) align(r *Row, outputs []string) {
-	if slices.Equal(outputs, d.Layout.Outputs) {
-		return
+// Align returns the outputs of a model with the names from as those with the names to: NaN for a missing one. It returns nil for
+// no outputs.
+func Align[T ~float64](outputs []T, from, to []string) []float64 {
+	if len(outputs) == 0 {
+		return nil
 	}
-	some := r.Outputs
-	r.Outputs = make([]*float64, len(d.Layout.Outputs))
-	for i, name := range outputs {
-		r.Outputs[slices.Index(d.Layout.Outputs, name)] = some[i]
+	aligned := slices.Repeat([]float64{math.NaN()}, len(to))
+	for i, n := range outputs {
+		aligned[slices.Index(to, from[i])] = float64(n)
 	}
-	for c := range r.Choices {
-		some := r.Choices[c].Outputs
-		if len(some) == 0 {
-			continue
-		}
-		r.Choices[c].Outputs = slices.Repeat([]float64{math.NaN()}, len(d.Layout.Outputs))
-		for i, name := range outputs {
-			r.Choices[c].Outputs[slices.Index(d.Layout.Outputs, name)] = some[i]
-		}
-	}
+	return aligned
 }

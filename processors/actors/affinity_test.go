@@ -31,58 +31,6 @@ func (g deletedUsers) Len() int { return len(g) }
 
 func near(got, want float64) bool { return math.Abs(got-want) <= 1e-9*(1+math.Abs(want)) }
 
-func TestDecayed(t *testing.T) {
-	one := decayed{}.add(1, 0, halfLife)
-	tests := []struct {
-		name      string
-		got, want float64
-	}{
-		{"no weights", decayed{}.at(99*hour, halfLife), 0},
-		{"at the same time", one.at(0, halfLife), 1},
-		{"after a half-life", one.at(24*hour, halfLife), 0.5},
-		{"after three", one.at(72*hour, halfLife), 0.125},
-		{"before it happened", one.at(-24*hour, halfLife), 2},
-		{"a newer weight", one.add(1, 24*hour, halfLife).at(24*hour, halfLife), 1.5},
-		{"a late weight adds its decayed value", one.add(1, -24*hour, halfLife).at(0, halfLife), 1.5},
-		{"a weight from the distant past adds 0", one.add(1, schemas.Micros(-1000*365*24)*hour, halfLife).at(0, halfLife), 1},
-		{"a negative weight", one.add(-3, 0, halfLife).at(0, halfLife), -2},
-		{"at the earliest time", decayed{}.add(1, math.MinInt64, halfLife).at(0, halfLife), 0},
-		{"a weight after one at the earliest time", decayed{}.add(1, math.MinInt64, halfLife).add(1, 0, halfLife).at(0, halfLife), 1},
-		{"a weight at the earliest time after another", one.add(1, math.MinInt64, halfLife).at(0, halfLife), 1},
-		{"a thousand years", one.at(schemas.Micros(1000*365*24)*hour, halfLife), 0},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if !near(tt.got, tt.want) {
-				t.Errorf("got %v, want %v", tt.got, tt.want)
-			}
-		})
-	}
-}
-
-// The sum follows the formula for any order of weights.
-func TestDecayed_AnyOrder(t *testing.T) {
-	type weighed struct {
-		weight float64
-		at     schemas.Micros
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		all := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) weighed {
-			return weighed{rapid.Float64Range(-5, 5).Draw(t, "weight"), schemas.Micros(rapid.Int64Range(0, 240).Draw(t, "hour")) * hour}
-		}), 0, 20).Draw(t, "weights")
-		now := schemas.Micros(rapid.Int64Range(0, 480).Draw(t, "now")) * hour
-		var sum decayed
-		want := 0.0
-		for _, w := range rapid.Permutation(all).Draw(t, "order") {
-			sum = sum.add(w.weight, w.at, halfLife)
-			want += w.weight * math.Exp2(-(now-w.at).Time().Sub(schemas.Micros(0).Time()).Hours()/24)
-		}
-		if got := sum.at(now, halfLife); math.Abs(got-want) > 1e-6 {
-			t.Errorf("got %v, want %v", got, want)
-		}
-	})
-}
-
 func TestFacets_OfAction(t *testing.T) {
 	full := schemas.Facets{Author: "user:bob", Board: "board:a", Interests: []schemas.InterestID{"interest:x", "interest:y"}}
 	tests := []struct {

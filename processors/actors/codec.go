@@ -43,8 +43,7 @@ func facetOf(name []byte) (schemas.ID, bool) {
 // Pack implements packed.Row.
 func (f *facet) Pack(p *packed.Packer) {
 	p.Version(2)
-	packed.Float(p, &f.sum)
-	packed.Int(p, &f.time)
+	f.Amount.Pack(p)
 	packed.Float32(p, &f.sentWeight)
 	packed.Int(p, &f.sentAt)
 	packed.Int(p, &f.timerAt)

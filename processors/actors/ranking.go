@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -19,13 +20,13 @@ type ranking struct {
 
 // rankedFacet is a facet with a positive affinity.
 type rankedFacet struct {
-	decayed
+	decay.Amount
 	facet schemas.ID
 	rank  float64 // log2 of the affinity, plus a term that is the same for all facets at any time
 }
 
-func newRankedFacet(id schemas.ID, d decayed, halfLife time.Duration) rankedFacet {
-	return rankedFacet{d, id, math.Log2(d.sum) + float64(d.time)/float64(micros(halfLife))}
+func newRankedFacet(id schemas.ID, d decay.Amount, halfLife time.Duration) rankedFacet {
+	return rankedFacet{d, id, math.Log2(d.Value) + float64(d.Time)/float64(schemas.MicrosIn(halfLife))}
 }
 
 // stronger reports whether f comes before g. Ties are broken by facet.
@@ -34,14 +35,14 @@ func (f rankedFacet) stronger(g rankedFacet) bool {
 }
 
 // set replaces the affinity for a facet. It keeps at most limit facets.
-func (r *ranking) set(id schemas.ID, d decayed, halfLife time.Duration, limit int) {
+func (r *ranking) set(id schemas.ID, d decay.Amount, halfLife time.Duration, limit int) {
 	r.strongest = slices.DeleteFunc(r.strongest, func(f rankedFacet) bool { return f.facet == id })
 	r.add(id, d, halfLife, limit)
 }
 
 // add is set for a facet that the ranking does not contain.
-func (r *ranking) add(id schemas.ID, d decayed, halfLife time.Duration, limit int) {
-	if d.sum <= 0 {
+func (r *ranking) add(id schemas.ID, d decay.Amount, halfLife time.Duration, limit int) {
+	if d.Value <= 0 {
 		return
 	}
 	f := newRankedFacet(id, d, halfLife)
@@ -71,7 +72,7 @@ func (r *ranking) top(n int, now schemas.Micros, halfLife time.Duration, deleted
 	}
 	all := make([]schemas.Affinity, len(r.strongest))
 	for i, f := range r.strongest {
-		all[i] = schemas.Affinity{Facet: f.facet, Value: f.at(now, halfLife)}
+		all[i] = schemas.Affinity{Facet: f.facet, Value: f.At(now, halfLife)}
 	}
 	return strongest(all, n), true
 }

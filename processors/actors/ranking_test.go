@@ -8,6 +8,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestRanking_EqualsSortOfAllAffinities(t *testing.T) {
 	const n, halfLife = 3, time.Hour
 	rapid.Check(t, func(t *rapid.T) {
-		all, deleted := map[schemas.ID]decayed{}, deletedUsers{}
+		all, deleted := map[schemas.ID]decay.Amount{}, deletedUsers{}
 		read := func() *ranking {
 			r := &ranking{}
 			for id, d := range all {
@@ -37,12 +38,12 @@ func TestRanking_EqualsSortOfAllAffinities(t *testing.T) {
 			if deleted.Has(schemas.UserID(id)) {
 				continue // no facet of an action, see facets
 			}
-			all[id] = all[id].add(rapid.SampledFrom([]float64{0.1, 0.1, 1, -1}).Draw(t, "weight"), now, halfLife)
+			all[id] = all[id].Plus(rapid.SampledFrom([]float64{0.1, 0.1, 1, -1}).Draw(t, "weight"), now, halfLife)
 			r.set(id, all[id], halfLife, 2*n)
 			var want []schemas.Affinity
 			for id, d := range all {
 				if !ofDeletedAuthor(id, deleted) {
-					want = append(want, schemas.Affinity{Facet: id, Value: d.at(now, halfLife)})
+					want = append(want, schemas.Affinity{Facet: id, Value: d.At(now, halfLife)})
 				}
 			}
 			got, ok := r.top(n, now, halfLife, deleted)
@@ -74,10 +75,10 @@ func TestRanking_TopReportsMissingAffinities(t *testing.T) {
 		r := &ranking{}
 		facet := func(n int) schemas.ID { return schemas.ID(fmt.Sprintf("board:%d", n)) }
 		for n := range c.facets {
-			r.add(facet(n), decayed{sum: float64(100 - n)}, halfLife, 6)
+			r.add(facet(n), decay.Amount{Value: float64(100 - n)}, halfLife, 6)
 		}
 		for n := range c.decreased {
-			r.set(facet(n), decayed{sum: -1}, halfLife, 6)
+			r.set(facet(n), decay.Amount{Value: -1}, halfLife, 6)
 		}
 		if _, ok := r.top(3, 0, halfLife, deletedUsers{}); ok != c.want {
 			t.Errorf("%s: complete %t, want %t", name, ok, c.want)

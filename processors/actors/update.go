@@ -27,7 +27,7 @@ func (t table) updateAffinities(a *schemas.EnrichedAction, weight float64) {
 			s.facets++
 		}
 		if ranked != nil {
-			ranked.set(id, f.decayed, t.cfg.AffinityHalfLife, t.maxRanked())
+			ranked.set(id, f.Amount, t.cfg.AffinityHalfLife, t.maxRanked())
 		}
 	}
 	if s.facets > t.cfg.MaxAffinities+t.cfg.MaxAffinities/4 {
@@ -44,7 +44,7 @@ func (t table) updateAffinities(a *schemas.EnrichedAction, weight float64) {
 // addTo adds a weight to an affinity and returns it. It reports whether the affinity is new.
 func (t table) addTo(id schemas.ID, weight float64, at schemas.Micros) (f facet, isNew bool) {
 	f, existed := t.facet(id)
-	f.decayed = f.add(weight, at, t.cfg.AffinityHalfLife)
+	f.Amount = f.Plus(weight, at, t.cfg.AffinityHalfLife)
 	t.putFacet(id, f)
 	return f, !existed
 }
@@ -119,7 +119,7 @@ func (t table) dropFacet(id schemas.ID, f facet) {
 // While the timer is set, only the timer sends: an action between its due time and its tick would otherwise send them
 // twice.
 func (t table) sendOrWait(s sent) {
-	next := s.at + micros(t.cfg.EmitInterval)
+	next := s.at + schemas.MicrosIn(t.cfg.EmitInterval)
 	if t.now() >= next {
 		t.send(s)
 		return
@@ -163,7 +163,7 @@ const purgeEvery = time.Minute
 
 // outdated reports whether users were deleted since all affinities were read.
 func (t table) outdated(r *ranking) bool {
-	return r.deleted != t.deleted.Len() && t.now() >= r.read+micros(purgeEvery)
+	return r.deleted != t.deleted.Len() && t.now() >= r.read+schemas.MicrosIn(purgeEvery)
 }
 
 // rank reads all affinities of the user, removes those for deleted authors, and keeps the strongest in memory.
@@ -173,7 +173,7 @@ func (t table) rank(s *sent) *ranking {
 		if ofDeletedAuthor(id, t.deleted) {
 			removed[id] = f
 		} else {
-			r.add(id, f.decayed, t.cfg.AffinityHalfLife, t.maxRanked())
+			r.add(id, f.Amount, t.cfg.AffinityHalfLife, t.maxRanked())
 		}
 	})
 	for _, id := range slices.Sorted(maps.Keys(removed)) {
@@ -195,7 +195,7 @@ func (t table) affinities() []schemas.Affinity {
 	var all []schemas.Affinity
 	now := t.now()
 	t.eachFacet(func(id schemas.ID, f facet) {
-		all = append(all, schemas.Affinity{Facet: id, Value: f.at(now, t.cfg.AffinityHalfLife)})
+		all = append(all, schemas.Affinity{Facet: id, Value: f.At(now, t.cfg.AffinityHalfLife)})
 	})
 	return all
 }

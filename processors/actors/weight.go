@@ -1,10 +1,11 @@
 package actors
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
+	"github.com/smartfeed/smartfeed/internal/settings"
+	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -76,28 +77,21 @@ func (s Steps) validate(name string) error {
 	if len(s) == 0 || len(s) > maxSteps {
 		return fmt.Errorf("%s: %d steps: want 1 to %d", name, len(s), maxSteps)
 	}
-	var errs []error
-	if !math.IsInf(s[0].MinAffinity, -1) {
-		errs = append(errs, fmt.Errorf("%s[0].min_affinity: %v: want -.inf", name, s[0].MinAffinity))
-	}
+	var problems settings.Problems
+	problems.Want(math.IsInf(s[0].MinAffinity, -1), "%s[0].min_affinity: %v: want -.inf", name, s[0].MinAffinity)
 	for i, step := range s {
-		if !(step.Weight >= minWeight && step.Weight <= maxWeight) {
-			errs = append(errs, fmt.Errorf("%s[%d].weight: %v: want %v to %v", name, i, step.Weight, minWeight, maxWeight))
-		}
+		problems.Add(settings.Within(fmt.Sprintf("%s[%d].weight", name, i), step.Weight, minWeight, maxWeight))
 		if i == 0 {
 			continue
 		}
-		if !(step.MinAffinity > s[i-1].MinAffinity && step.Weight > s[i-1].Weight) {
-			errs = append(errs, fmt.Errorf("%s[%d]: want from and weight above those of the previous step", name, i))
-		}
-		if step.MinAffinity == 0 || math.IsInf(step.MinAffinity, 0) {
-			errs = append(errs, fmt.Errorf("%s[%d].min_affinity: %v: want a finite number, not 0", name, i, step.MinAffinity))
-		}
+		problems.Want(step.MinAffinity > s[i-1].MinAffinity && step.Weight > s[i-1].Weight,
+			"%s[%d]: want from and weight above those of the previous step", name, i)
+		problems.Want(step.MinAffinity != 0 && !math.IsInf(step.MinAffinity, 0),
+			"%s[%d].min_affinity: %v: want a finite number, not 0", name, i, step.MinAffinity)
 	}
-	if w := s[s.at(0)].Weight; w != initialWeight {
-		errs = append(errs, fmt.Errorf("%s: weight %v at affinity 0: want 1, the initial weight of edges", name, w))
-	}
-	return errors.Join(errs...)
+	w := s[s.at(0)].Weight
+	problems.Want(w == initialWeight, "%s: weight %v at affinity 0: want 1, the initial weight of edges", name, w)
+	return problems.Err()
 }
 
 const (
@@ -108,7 +102,7 @@ const (
 
 // facet is the state of a user's affinity for one author, board or interest.
 type facet struct {
-	decayed
+	decay.Amount
 	sentWeight float32        // the weight last sent to fanout
 	sentAt     schemas.Micros // when it was sent; 0: never; strictly increasing
 	timerAt    schemas.Micros // when the timer fires; 0: no timer is set
@@ -116,7 +110,7 @@ type facet struct {
 
 // updateWeight updates the weight as of now. It reports whether the weight has changed and must be sent.
 func (f *facet) updateWeight(cfg Config, now schemas.Micros) bool {
-	w := cfg.EdgeWeightSteps.next(f.sentWeight, f.at(now, cfg.AffinityHalfLife), cfg.EdgeWeightHysteresis)
+	w := cfg.EdgeWeightSteps.next(f.sentWeight, f.At(now, cfg.AffinityHalfLife), cfg.EdgeWeightHysteresis)
 	if w == f.sentWeight {
 		return false
 	}
@@ -127,11 +121,11 @@ func (f *facet) updateWeight(cfg Config, now schemas.Micros) bool {
 // nextChange returns when decay may next change the weight, or 0 for never. It is at least a second after now,
 // regardless of rounding errors.
 func (f *facet) nextChange(cfg Config, now schemas.Micros) schemas.Micros {
-	target, ok := cfg.EdgeWeightSteps.decaysTo(f.sentWeight, f.sum, cfg.EdgeWeightHysteresis)
+	target, ok := cfg.EdgeWeightSteps.decaysTo(f.sentWeight, f.Value, cfg.EdgeWeightHysteresis)
 	if !ok {
 		return 0
 	}
 	const second = 1e6
 	// After another millisecond, the affinity is certainly below the bound.
-	return max(f.reaches(target, cfg.AffinityHalfLife)+1000, now+second)
+	return max(f.Reaches(target, cfg.AffinityHalfLife)+1000, now+second)
 }

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -69,7 +70,7 @@ func TestFacet_DecaysOnTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := schemas.Micros(1.7e15)
 		f := facet{sentWeight: initialWeight}
-		f.decayed = f.add(rapid.Float64Range(-100, 1000).Draw(t, "sum"), now, cfg.AffinityHalfLife)
+		f.Amount = f.Plus(rapid.Float64Range(-100, 1000).Draw(t, "sum"), now, cfg.AffinityHalfLife)
 		f.updateWeight(cfg, now)
 		for range 10 {
 			wake := f.nextChange(cfg, now)
@@ -84,7 +85,7 @@ func TestFacet_DecaysOnTime(t *testing.T) {
 			}
 			before := f
 			if !f.updateWeight(cfg, wake) {
-				t.Errorf("timer at %v without a change: affinity %v, weight %v", wake, f.at(wake, cfg.AffinityHalfLife), f.sentWeight)
+				t.Errorf("timer at %v without a change: affinity %v, weight %v", wake, f.At(wake, cfg.AffinityHalfLife), f.sentWeight)
 			}
 			if f.sentAt <= before.sentAt {
 				t.Errorf("sent at %d, previously at %d", f.sentAt, before.sentAt)
@@ -100,7 +101,7 @@ func TestFacet_TimesOfWeightsIncrease(t *testing.T) {
 	cfg := DefaultConfig()
 	f := facet{sentWeight: initialWeight}
 	for i, sum := range []float64{3, 8, 0} {
-		f.decayed = decayed{sum, 1000}
+		f.Amount = decay.Amount{Value: sum, Time: 1000}
 		if !f.updateWeight(cfg, 1000) || f.sentAt != schemas.Micros(1000+i) {
 			t.Errorf("change %d: got time %d, want %d", i, f.sentAt, 1000+i)
 		}

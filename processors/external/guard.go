@@ -53,6 +53,15 @@ func (g *Guard) Do(ctx context.Context, f func(ctx context.Context) error) error
 	return err
 }
 
+// Guarded calls a function with a result by Guard.Do.
+func Guarded[T any](ctx context.Context, g *Guard, f func(ctx context.Context) (T, error)) (result T, err error) {
+	err = g.Do(ctx, func(ctx context.Context) (err error) {
+		result, err = f(ctx)
+		return err
+	})
+	return result, err
+}
+
 // timeoutWithin returns how long a call may take.
 func (g *Guard) timeoutWithin(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()

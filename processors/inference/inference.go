@@ -1,6 +1,6 @@
 // Package inference calls models that score the candidates of a visit, over HTTP. A model has one of these protocols:
 //
-//   - JSON, the protocol of this project: see jsonRequest and jsonResponse.
+//   - JSON, the protocol of this project: see Request and jsonResponse.
 //   - OpenInference and OpenInferenceBinary: the Open Inference Protocol v2, with tensors in JSON or as bytes. KServe, Triton,
 //     MLServer and OpenVINO Model Server implement it. The URL is that of the model's infer endpoint:
 //     http://HOST/v2/models/NAME/infer.
@@ -11,8 +11,6 @@ package inference
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -51,17 +49,15 @@ func (c Config) Validate() error {
 	if c.URL == "" {
 		return nil
 	}
-	errs := []error{c.Config.Validate(), settings.Validate(c)}
-	if protocols := []string{JSON, OpenInference, OpenInferenceBinary}; !c.isJSON() && !slices.Contains(protocols, c.Protocol) {
-		errs = append(errs, fmt.Errorf("protocol: %q: want one of %s", c.Protocol, strings.Join(protocols, ", ")))
-	}
-	if !c.isJSON() && (c.Input == "" || len(c.Features) == 0) {
-		errs = append(errs, errors.New("input, features: the Open Inference Protocol requires a name and at least one feature"))
-	}
-	if len(c.Features) > MaxFeatures || len(slices.Compact(slices.Sorted(slices.Values(c.Features)))) < len(c.Features) {
-		errs = append(errs, fmt.Errorf("features: %d names: want at most %d, each once", len(c.Features), MaxFeatures))
-	}
-	return errors.Join(errs...)
+	problems := settings.Problems{c.Config.Validate(), settings.Validate(c)}
+	protocols := []string{"", JSON, OpenInference, OpenInferenceBinary}
+	problems.Want(slices.Contains(protocols, c.Protocol), "protocol: %q: want one of %s", c.Protocol, strings.Join(protocols[1:], ", "))
+	problems.Want(c.isJSON() || c.Input != "" && len(c.Features) > 0,
+		"input, features: the Open Inference Protocol requires a name and at least one feature")
+	repeats := len(c.Features) - len(slices.Compact(slices.Sorted(slices.Values(c.Features))))
+	problems.Want(len(c.Features) <= MaxFeatures && repeats == 0,
+		"features: %d names: want at most %d, each once", len(c.Features), MaxFeatures)
+	return problems.Err()
 }
 
 func (c Config) isJSON() bool { return c.Protocol == JSON || c.Protocol == "" }
@@ -69,13 +65,13 @@ func (c Config) isJSON() bool { return c.Protocol == JSON || c.Protocol == "" }
 // UsesFeatures reports whether there is a model that receives features.
 func (c Config) UsesFeatures() bool { return c.URL != "" && len(c.Features) > 0 }
 
-// Request asks a model for the outputs of candidates.
+// Request asks a model for the outputs of candidates. In JSON it is the request of the protocol JSON.
 type Request struct {
-	User       schemas.UserID
-	Feed       string
-	Candidates []Candidate
-	Values     [][]float32 // of the configured features: a row for each candidate, without NaN
-	Outputs    []string    // names of the requested outputs; none: the first one
+	User       schemas.UserID `json:"user"`
+	Feed       string         `json:"feed"`
+	Candidates []Candidate    `json:"candidates"`        // a pin occurs once for each of its sources
+	Values     [][]float32    `json:"-"`                 // of the configured features: a row for each candidate, without NaN
+	Outputs    []string       `json:"outputs,omitempty"` // names of the requested outputs; none: the first one
 }
 
 // Candidate is a candidate of a Request.

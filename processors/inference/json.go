@@ -3,18 +3,12 @@ package inference
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// jsonRequest and jsonResponse are the request and the response of the protocol JSON.
-type jsonRequest struct {
-	User       schemas.UserID `json:"user"`
-	Feed       string         `json:"feed"`
-	Candidates []Candidate    `json:"candidates"` // a pin occurs once for each of its sources
-	Outputs    []string       `json:"outputs,omitempty"`
-}
-
+// jsonResponse is the response of the protocol JSON.
 type jsonResponse struct {
 	Scores  map[schemas.PinID]float64            `json:"scores"`  // the only output
 	Outputs map[string]map[schemas.PinID]float64 `json:"outputs"` // the requested outputs by name
@@ -35,8 +29,7 @@ func (m *Model) inferJSON(ctx context.Context, req Request) (Outputs, error) {
 		req.Candidates[i].Features = values
 	}
 	var response jsonResponse
-	request := jsonRequest{req.User, req.Feed, req.Candidates, req.Outputs}
-	if err := m.service.Call(ctx, request, &response, responseValues*m.cfg.MaxCandidates); err != nil {
+	if err := m.service.Call(ctx, req, &response, responseValues*m.cfg.MaxCandidates); err != nil {
 		return nil, err
 	}
 	if len(req.Outputs) == 0 {
@@ -51,11 +44,10 @@ func (m *Model) inferJSON(ctx context.Context, req Request) (Outputs, error) {
 
 // inOrder returns the number of each candidate's pin, or NaN.
 func inOrder(list []Candidate, of map[schemas.PinID]float64) []float64 {
-	values := make([]float64, len(list))
+	values := slices.Repeat([]float64{math.NaN()}, len(list))
 	for i := range list {
-		v, ok := of[list[i].Pin]
-		if values[i] = v; !ok {
-			values[i] = math.NaN()
+		if v, ok := of[list[i].Pin]; ok {
+			values[i] = v
 		}
 	}
 	return values

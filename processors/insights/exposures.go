@@ -38,11 +38,7 @@ type exposures struct {
 }
 
 func newExposures(verbs []schemas.Verb) *exposures {
-	e := &exposures{verbs: verbs}
-	for _, verb := range verbs {
-		e.tallies.Verbs = append(e.tallies.Verbs, string(verb))
-	}
-	return e
+	return &exposures{verbs: verbs, tallies: experiment.Tallies{Verbs: schemas.Strings(verbs)}}
 }
 
 // add adds a day of a user. All days of a user come before those of the next one.

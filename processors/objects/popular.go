@@ -31,41 +31,22 @@ const recentActors = 16
 
 // engagement is the engagement with a pin.
 type engagement struct {
-	sum    decayed
-	sent   decayed  // that was last sent to popular-pins
-	slot   int64    // in popular-pins when it was last sent, from 1; another pin may have it by now; 0: never sent
-	actors []uint32 // hashes of the last counted actors, the newest last
+	sum    decay.Amount
+	sent   decay.Amount // that was last sent to popular-pins
+	slot   int64        // in popular-pins when it was last sent, from 1; another pin may have it by now; 0: never sent
+	actors []uint32     // hashes of the last counted actors, the newest last
 }
 
-// decayed is a decayed sum as of a time. Its value at that time does not change with the half-life.
-type decayed struct {
-	value float64
-	at    schemas.Micros
-}
-
-func (d *decayed) pack(p *packed.Packer) {
-	packed.Float(p, &d.value)
-	packed.Int(p, &d.at)
-}
-
-// score returns the logarithm of the sum as of 1970, by which sums with the same half-life are compared.
-func (d decayed) score(halfLife time.Duration) decay.Sum {
-	return decay.SumOf(d.value, d.at, decay.NewScale(halfLife))
-}
-
-// plus returns the sum with a weight added at a time.
-func (d decayed) plus(weight float64, at schemas.Micros, halfLife time.Duration) decayed {
-	if d.value == 0 || at >= d.at {
-		return decayed{d.value*decay.Factor(d.at, at, halfLife) + weight, at}
-	}
-	return decayed{d.value + weight*decay.Factor(at, d.at, halfLife), d.at}
+// score returns the logarithm of a sum as of 1970, by which sums with the same half-life are compared.
+func score(sum decay.Amount, halfLife time.Duration) decay.Sum {
+	return decay.SumOf(sum.Value, sum.Time, decay.NewScale(halfLife))
 }
 
 // Pack implements packed.Row.
 func (e *engagement) Pack(p *packed.Packer) {
 	p.Version(1)
-	e.sum.pack(p)
-	e.sent.pack(p)
+	e.sum.Pack(p)
+	e.sent.Pack(p)
 	packed.Int(p, &e.slot)
 	packed.Items(p, &e.actors, packed.Int[uint32])
 }
@@ -78,27 +59,27 @@ func (e *engagement) add(pin schemas.PinID, actor schemas.UserID, weight float64
 	}
 	e.actors = append(e.actors, h)
 	e.actors = e.actors[max(0, len(e.actors)-recentActors):]
-	e.sum = e.sum.plus(weight, at, halfLife)
+	e.sum = e.sum.Plus(weight, at, halfLife)
 	return true
 }
 
 // due reports whether the engagement has grown by an eighth since it was last sent.
 func (e *engagement) due(halfLife time.Duration) bool {
-	return e.slot == 0 || e.sum.value >= 9.0/8*e.sent.value*decay.Factor(e.sent.at, e.sum.at, halfLife)
+	return e.slot == 0 || e.sum.Value >= 9.0/8*e.sent.At(e.sum.Time, halfLife)
 }
 
 // slot is a slot of popular-pins with its pin.
 type slot struct {
 	number int64 // from 1; in the name of the row
 	pin    schemas.PinID
-	sum    decayed
+	sum    decay.Amount
 }
 
 // Pack implements packed.Row.
 func (s *slot) Pack(p *packed.Packer) {
 	p.Version(1)
 	packed.String(p, &s.pin)
-	s.sum.pack(p)
+	s.sum.Pack(p)
 }
 
 func slotName(number int64) []byte {
@@ -145,7 +126,7 @@ func (t table) offer(p *pin, e *engagement) {
 
 func (t table) sendPopular(p *pin, e *engagement) {
 	rows.SendTo(t.tx, t.streams.PopularPins, t.tx.Partition(), t.slotKey(e.slot), &schemas.PopularPin{
-		Pin: p.id, Facets: p.facets(), Created: p.origin.time, Engagement: e.sent.value, Time: e.sent.at,
+		Pin: p.id, Facets: p.facets(), Created: p.origin.time, Engagement: e.sent.Value, Time: e.sent.Time,
 	})
 }
 
@@ -161,18 +142,18 @@ func (t table) ownsSlot(p *pin, e *engagement) bool {
 // takeSlot returns the slot that an engagement takes, or 0 if all slots have more. The weakest sum of full slots is in a separate
 // row, so that most engagements need no scan of the slots. It may be lower than the sum of the weakest slot, which can have
 // grown.
-func (t table) takeSlot(sum decayed) int64 {
+func (t table) takeSlot(sum decay.Amount) int64 {
 	common, halfLife := t.tx.Common(), t.cfg.Popular.HalfLife
 	known, full := rows.Load[slot](common, []byte{weakestRow})
-	if full && sum.score(halfLife) <= known.sum.score(halfLife) {
+	if full && score(sum, halfLife) <= score(known.sum, halfLife) {
 		return 0
 	}
 	taken := t.slots()
 	if free := firstFree(taken); free <= int64(t.cfg.Popular.MaxPins) {
 		return free
 	}
-	weakest := slices.MinFunc(taken, func(a, b slot) int { return cmp.Compare(a.sum.score(halfLife), b.sum.score(halfLife)) })
-	if sum.score(halfLife) > weakest.sum.score(halfLife) {
+	weakest := slices.MinFunc(taken, func(a, b slot) int { return cmp.Compare(score(a.sum, halfLife), score(b.sum, halfLife)) })
+	if score(sum, halfLife) > score(weakest.sum, halfLife) {
 		return weakest.number
 	}
 	rows.PutValue(common, []byte{weakestRow}, &weakest)

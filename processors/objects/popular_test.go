@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -34,7 +35,7 @@ func TestEngagement_EqualsDecayedSumOfDifferentActors(t *testing.T) {
 		for _, at := range want {
 			sum += 3 * math.Exp2(-(newest - at).Time().Sub(schemas.Micros(0).Time()).Hours())
 		}
-		if math.Abs(e.sum.value-sum) > 1e-9*sum || e.sum.at != newest || len(e.actors) != len(want) {
+		if math.Abs(e.sum.Value-sum) > 1e-9*sum || e.sum.Time != newest || len(e.actors) != len(want) {
 			t.Fatalf("got %+v, want %v at %v", e, sum, newest)
 		}
 	})
@@ -44,11 +45,11 @@ func TestEngagement_EqualsDecayedSumOfDifferentActors(t *testing.T) {
 func TestDecayed_ScoreComparesAtAnyTime(t *testing.T) {
 	const halfLife = time.Hour
 	hour := schemas.MicrosOf(time.Unix(3600, 0))
-	weak, strong := decayed{7, 0}, decayed{4, hour} // 3.5 and 4 an hour later
-	if weak.score(halfLife) >= strong.score(halfLife) {
-		t.Errorf("7 an hour earlier: score %v, want less than %v", weak.score(halfLife), strong.score(halfLife))
+	weak, strong := decay.Amount{Value: 7}, decay.Amount{Value: 4, Time: hour} // 3.5 and 4 an hour later
+	if score(weak, halfLife) >= score(strong, halfLife) {
+		t.Errorf("7 an hour earlier: score %v, want less than %v", score(weak, halfLife), score(strong, halfLife))
 	}
-	if equal := (decayed{8, 0}); math.Abs(float64(equal.score(halfLife)-strong.score(halfLife))) > 1e-9 {
-		t.Errorf("8 an hour earlier: score %v, want %v", equal.score(halfLife), strong.score(halfLife))
+	if equal := (decay.Amount{Value: 8}); math.Abs(float64(score(equal, halfLife)-score(strong, halfLife))) > 1e-9 {
+		t.Errorf("8 an hour earlier: score %v, want %v", score(equal, halfLife), score(strong, halfLife))
 	}
 }

@@ -137,8 +137,6 @@ func (l limiter) next(now schemas.Micros, rate float64) limiter {
 	return max(l, limiter(now)-limiter(time.Second/time.Microsecond)) + limiter(math.Round(1e6/rate))
 }
 
-func micros(d time.Duration) schemas.Micros { return schemas.Micros(d / time.Microsecond) }
-
 // limit is the rate limit that an operator set for a scope.
 type limit struct {
 	Rate     float64 // below 0: the configured rate

@@ -126,7 +126,7 @@ func (g *group) deadLetter(tx *rows.Tx, l *schemas.DeadLetter) error {
 	if known != nil {
 		tx.Effect("failed_again", 1)
 	}
-	due := t.now() + micros(g.cfg.delay(l.Attempts+1))
+	due := t.now() + schemas.MicrosIn(g.cfg.delay(l.Attempts+1))
 	t.enqueue(known, l, due, false)
 	t.arm()
 	return nil

@@ -153,7 +153,7 @@ func (t table) send(id []byte) int {
 // awaitOutcome counts the retry and sets a timer that marks the dead letter as done if it does not fail again.
 func (t table) awaitOutcome(l *deadLetter) {
 	l.Attempts++
-	l.Due = t.now() + micros(t.cfg.DoneAfter)
+	l.Due = t.now() + schemas.MicrosIn(t.cfg.DoneAfter)
 	name := named(rowDeadLetter, l.id())
 	rows.PutValue(t.own, name, l)
 	t.own.SetTimer(l.Due.Time(), name)
@@ -170,7 +170,7 @@ func (t table) rearm(state topic) {
 	list, stopped := t.queues()
 	next := schemas.Micros(0)
 	if stopped {
-		next = t.now() + micros(t.cfg.recheckInterval())
+		next = t.now() + schemas.MicrosIn(t.cfg.recheckInterval())
 	}
 	for _, w := range list {
 		if at := max(w.due, schemas.Micros(w.limiter), schemas.Micros(state.limiter)); next == 0 || at < next {

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -63,8 +64,7 @@ func newArrangement(f Feed, mix map[string]float64, watch schemas.PinID, vectors
 }
 
 func (a *arrangement) fill(limit int, queues []queue) {
-	rest := make([]queue, len(queues))
-	copy(rest, queues)
+	rest := slices.Clone(queues)
 	a.spacing = newSpacing(a.mix.feed.Spacing, a.vectors, a.list, rest)
 	for len(a.list) < limit {
 		q, at := a.next(rest)
@@ -108,12 +108,7 @@ func (a *arrangement) next(queues []queue) (*queue, int) {
 
 // first returns the index of the first item that may fill the next place, or -1 if there is none.
 func (a *arrangement) first(items []item) int {
-	for i := range items {
-		if !a.taken[items[i].Pin] && a.near.admits(&items[i].Facets) == "" {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(items, func(it item) bool { return !a.taken[it.Pin] && a.near.admits(&it.Facets) == "" })
 }
 
 // recordCap sets violated if watch is among the skipped items.
@@ -224,23 +219,12 @@ type mixer struct {
 }
 
 func newMixer(f Feed, mix map[string]float64) mixer {
-	m := mixer{feed: f, counts: make(map[string]float64, len(mix)+1)}
-	for source, n := range mix {
-		m.counts[source] = n
-	}
-	return m
+	return mixer{feed: f, counts: maps.Collect(maps.All(mix))} // also if mix is nil
 }
 
 // before reports whether a is due before b. Ties are decided by the larger share, then by name.
 func (m *mixer) before(a, b schemas.Source) bool {
-	dueA, dueB := m.due(a), m.due(b)
-	if dueA != dueB {
-		return dueA < dueB
-	}
-	if shareA, shareB := m.feed.Share(a), m.feed.Share(b); shareA != shareB {
-		return shareA > shareB
-	}
-	return a < b
+	return cmp.Or(cmp.Compare(m.due(a), m.due(b)), cmp.Compare(m.feed.Share(b), m.feed.Share(a)), cmp.Compare(a, b)) < 0
 }
 
 func (m *mixer) due(s schemas.Source) float64 {

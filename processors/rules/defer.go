@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -21,6 +20,7 @@ type selection struct {
 	overBudget []weakItem     // weak items beyond the budget, the least weak first
 	memory     schemas.Memory // with the session of the visit, and without expired candidates
 	expired    []schemas.PinID
+	withheld   map[schemas.PinID]bool // has the deferred, expired and weak pins; true: not to be shown in this session
 }
 
 // weakItem is a weak item.
@@ -39,16 +39,13 @@ func (f Feed) deferWeak(v *Visit, queues []queue) *selection {
 		return s
 	}
 	s.startSession(v.Time)
-	deferrals := s.expire(v.Time)
+	s.expire(v.Time)
 	s.raiseBest(queues)
-	if len(deferrals) == 0 && !f.anyWeak(queues, s.memory.Best) {
+	if len(s.withheld) == 0 && !f.anyWeak(queues, s.memory.Best) {
 		return s
 	}
-	over := s.applyBudget(f.weakest(queues, deferrals, s.memory.Best))
-	s.queues = make([]queue, len(queues))
-	for i, q := range queues {
-		s.queues[i] = queue{source: q.source, items: eligible(q, deferrals, over)}
-	}
+	s.applyBudget(s.weakest())
+	s.queues = s.withoutWithheld(queues)
 	return s
 }
 
@@ -56,44 +53,27 @@ func (f Feed) deferWeak(v *Visit, queues []queue) *selection {
 func (s *selection) startSession(now schemas.Micros) {
 	m := &s.memory
 	m.Best = maps.Clone(m.Best)
-	if m.Best == nil || now-m.Visited > micros(s.feed.Defer.SessionTimeout) {
+	if m.Best == nil || now-m.Visited > schemas.MicrosIn(s.feed.Defer.SessionTimeout) {
 		m.Began, m.Weak, m.Best = now, 0, map[string]schemas.RankScore{}
 	}
 	m.Visited = max(m.Visited, now)
 }
 
-func micros(d time.Duration) schemas.Micros { return schemas.Micros(d / time.Microsecond) }
-
-// deferral is the state of a deferred candidate in this session.
-type deferral int
-
-const (
-	undeferred deferral = iota
-	returning           // deferred in an earlier session: it may be shown
-	deferred            // deferred in this session
-	expired
-)
-
-// expire removes candidates that were deferred too long ago, and returns the deferrals of all deferred candidates.
-func (s *selection) expire(now schemas.Micros) map[schemas.PinID]deferral {
+// expire removes candidates that were deferred too long ago. It withholds these and those that this session deferred. Those that
+// an earlier session deferred may be shown.
+func (s *selection) expire(now schemas.Micros) {
 	m := &s.memory
-	deferrals := make(map[schemas.PinID]deferral, len(m.Deferred))
+	s.withheld = make(map[schemas.PinID]bool, len(m.Deferred))
 	var kept []schemas.Deferred
 	for _, d := range m.Deferred {
-		switch {
-		case d.Since >= m.Began:
-			deferrals[d.Pin] = deferred
-		case now-d.Since > micros(s.feed.Defer.Expiry):
-			deferrals[d.Pin] = expired
-			s.expired = append(s.expired, d.Pin)
+		isOld := d.Since < m.Began
+		if isOld && now-d.Since > schemas.MicrosIn(s.feed.Defer.Expiry) {
+			s.expired, s.withheld[d.Pin] = append(s.expired, d.Pin), true
 			continue
-		default:
-			deferrals[d.Pin] = returning
 		}
-		kept = append(kept, d)
+		kept, s.withheld[d.Pin] = append(kept, d), !isOld
 	}
 	m.Deferred = kept
-	return deferrals
 }
 
 // raiseBest raises the best scores of the session to those of the queues.
@@ -135,13 +115,13 @@ func (f Feed) anyWeak(queues []queue, best map[string]schemas.RankScore) bool {
 
 // weakest returns the pins that are weak in every source that has them, the least weak first. It omits pins that were
 // deferred before.
-func (f Feed) weakest(queues []queue, deferrals map[schemas.PinID]deferral, best map[string]schemas.RankScore) []weakItem {
+func (s *selection) weakest() []weakItem {
 	margins := map[schemas.PinID]float64{}
-	for i := range queues {
-		q := &queues[i]
+	for i := range s.all {
+		q := &s.all[i]
 		for j := range q.items {
 			it := &q.items[j]
-			margin := f.margin(q, it.rankScore, best)
+			margin := s.feed.margin(q, it.rankScore, s.memory.Best)
 			if known, ok := margins[it.Pin]; !ok || margin > known {
 				margins[it.Pin] = margin
 			}
@@ -149,7 +129,7 @@ func (f Feed) weakest(queues []queue, deferrals map[schemas.PinID]deferral, best
 	}
 	var list []weakItem
 	for pin, margin := range margins {
-		if margin < 0 && deferrals[pin] == undeferred {
+		if _, known := s.withheld[pin]; margin < 0 && !known {
 			list = append(list, weakItem{pin, margin})
 		}
 	}
@@ -159,16 +139,14 @@ func (f Feed) weakest(queues []queue, deferrals map[schemas.PinID]deferral, best
 	return list
 }
 
-// applyBudget splits the weak items into those within the budget and those beyond it. It returns the latter.
-func (s *selection) applyBudget(weak []weakItem) map[schemas.PinID]bool {
+// applyBudget splits the weak items into those within the budget and those beyond it, which it withholds.
+func (s *selection) applyBudget(weak []weakItem) {
 	left := int(max(int64(s.feed.Defer.Budget)-s.memory.Weak, 0))
 	left = min(left, len(weak))
 	s.weak, s.overBudget = weak[:left], weak[left:]
-	over := make(map[schemas.PinID]bool, len(s.overBudget))
 	for _, w := range s.overBudget {
-		over[w.pin] = true
+		s.withheld[w.pin] = true
 	}
-	return over
 }
 
 // weakWithinBudget returns the weak pins within the budget, the least weak first.
@@ -180,17 +158,17 @@ func (s *selection) weakWithinBudget() []schemas.PinID {
 	return list
 }
 
-// eligible returns the items of a queue that may be shown.
-func eligible(q queue, deferrals map[schemas.PinID]deferral, over map[schemas.PinID]bool) []item {
-	items := make([]item, 0, len(q.items))
-	for i := range q.items {
-		pin := q.items[i].Pin
-		if s := deferrals[pin]; over[pin] || s == deferred || s == expired {
-			continue
-		}
-		items = append(items, q.items[i])
+// withoutWithheld returns queues without the withheld pins: another source must not show them either.
+func (s *selection) withoutWithheld(queues []queue) []queue {
+	if len(s.withheld) == 0 {
+		return queues
 	}
-	return items
+	left := make([]queue, len(queues))
+	for i, q := range queues {
+		items := slices.DeleteFunc(slices.Clone(q.items), func(it item) bool { return s.withheld[it.Pin] })
+		left[i] = queue{source: q.source, items: items}
+	}
+	return left
 }
 
 // remember returns the memory after a visit. If the sources with shares leave places over, it defers weak items beyond the

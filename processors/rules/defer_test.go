@@ -28,7 +28,7 @@ type session struct {
 // visitAfter visits after a pause and expects the given pins of the source.
 func (s *session) visitAfter(when string, after time.Duration, want ...int) Chunk {
 	s.t.Helper()
-	s.visit.Time += micros(after)
+	s.visit.Time += schemas.MicrosIn(after)
 	c := s.feed.Make(s.visit, s.pools, Signals{})
 	var pins []schemas.PinID
 	for _, n := range want {
@@ -80,7 +80,7 @@ func TestDeferWeak_DefersWeakItemsToNextSession(t *testing.T) {
 		t.Errorf("%d pins wait in the session, want 0", n)
 	}
 	s.visitAfter("budget spent", 59*time.Second)
-	s.visit.Time += micros(2 * time.Minute)
+	s.visit.Time += schemas.MicrosIn(2 * time.Minute)
 	if n := len(s.feed.Waiting(s.visit, s.pools, Signals{})); n != 7 {
 		t.Errorf("%d pins wait in the next session, want 7", n)
 	}
@@ -105,7 +105,7 @@ func TestDeferWeak_DeferredItemsExpire(t *testing.T) {
 	s.visitAfter("strong items", 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
 	s.deferred(11, 12)
 	s.pools = append(s.pools, poolOf("editors", 1))
-	s.visit.Time += micros(time.Hour + 1000)
+	s.visit.Time += schemas.MicrosIn(time.Hour + 1000)
 	if got := s.fate(11); got != DeferralExpired {
 		t.Errorf("pin 11 is %q, want %q", got, DeferralExpired)
 	}
@@ -172,7 +172,7 @@ func TestDeferWeak_ShowsOrExpiresEveryCandidate(t *testing.T) {
 				shown[it.Pin] = true
 			}
 			for _, pin := range c.Expired {
-				if at, ok := since[pin]; !ok || v.Time-at <= micros(f.Defer.Expiry) {
+				if at, ok := since[pin]; !ok || v.Time-at <= schemas.MicrosIn(f.Defer.Expiry) {
 					t.Fatalf("visit %d: %s expired early, deferred at %d", i, pin, at)
 				}
 				expired[pin] = true
@@ -189,10 +189,10 @@ func TestDeferWeak_ShowsOrExpiresEveryCandidate(t *testing.T) {
 				pools[i] = without(pools[i:i+1], gone)[0]
 			}
 			v.Memory = c.Memory
-			v.Time += micros(rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Minute, 2 * time.Hour}).Draw(t, "pause"))
+			v.Time += schemas.MicrosIn(rapid.SampledFrom([]time.Duration{time.Second, 10 * time.Minute, 2 * time.Hour}).Draw(t, "pause"))
 		}
 		for range total { // enough sessions to show all
-			v.Time += micros(2 * time.Minute)
+			v.Time += schemas.MicrosIn(2 * time.Minute)
 			v.Limit = 100
 			c := f.Make(v, pools, Signals{})
 			for _, it := range c.Items {
@@ -224,7 +224,7 @@ func TestDeferredCandidates_ListsDeferredThenWeak(t *testing.T) {
 	began := s.visit.Time
 	s.visitAfter("strong items", 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
 	expect("after a visit", append(weak(Deferred, began, "pin:following-011", "pin:following-012"), weak(Weak, 0, "pin:following-013")...))
-	s.visit.Time += micros(2 * time.Minute)
+	s.visit.Time += schemas.MicrosIn(2 * time.Minute)
 	expect("in the next session, with a weaker best score", nil)
 }
 

@@ -51,14 +51,10 @@ func (d *decision) partsOf(it *schemas.ServedItem, terms []term) map[string]floa
 // addChoices adds the choices of a randomized arrangement to its items.
 func (a *arrangement) addChoices(items []schemas.LoggedItem) {
 	for i, options := range a.options {
-		choices := make([]schemas.Choice, len(options))
-		for j, o := range options {
-			choices[j] = schemas.Choice{
-				Source: o.source, SourceProbability: o.sourceProbability, Pin: o.Pin, Probability: o.probability, RankScore: o.rankScore,
-			}
+		for _, o := range options {
+			items[i].Choices = append(items[i].Choices, o.Choice)
 		}
-		items[i].Choices, items[i].Choice = choices, int32(a.drawn[i])
-		items[i].Propensity = options[a.drawn[i]].probability
+		items[i].Choice, items[i].Propensity = int32(a.drawn[i]), options[a.drawn[i]].Probability
 	}
 }
 

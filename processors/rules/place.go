@@ -45,24 +45,3 @@ func (f Feed) filling() Feed {
 	f.Shares, f.DefaultShare = shares, 0
 	return f
 }
-
-// withoutWithheld removes the pins that a rule defers or that were deferred for too long: another source must not show them.
-func (s *selection) withoutWithheld(queues []queue) []queue {
-	if s.feed.Defer.Margin == 0 {
-		return queues
-	}
-	withheld := make(map[schemas.PinID]bool, len(s.overBudget)+len(s.expired)+len(s.memory.Deferred))
-	for _, w := range s.overBudget {
-		withheld[w.pin] = true
-	}
-	for _, pin := range s.expired {
-		withheld[pin] = true
-	}
-	for _, d := range s.memory.Deferred {
-		withheld[d.Pin] = withheld[d.Pin] || d.Since >= s.memory.Began
-	}
-	for i := range queues {
-		queues[i].items = slices.DeleteFunc(slices.Clone(queues[i].items), func(it item) bool { return withheld[it.Pin] })
-	}
-	return queues
-}

@@ -14,9 +14,7 @@ func (f Feed) randomizes() bool { return f.Randomize.Candidates > 0 }
 // option is a candidate for a place.
 type option struct {
 	*item
-	source            schemas.Source
-	sourceProbability float64
-	probability       float64 // of the source and the candidate
+	schemas.Choice
 }
 
 // randomize takes items from the queues until the arrangement has the limit of the visit, without repeating a pin. For each place it
@@ -43,7 +41,7 @@ func (f Feed) randomize(a *arrangement, v *Visit, queues []queue) Relaxation {
 		f.weigh(options)
 		drawn := draw(options, rng.Float64())
 		a.options, a.drawn = append(a.options, options), append(a.drawn, drawn)
-		a.put(options[drawn].source, options[drawn].item)
+		a.put(options[drawn].Source, options[drawn].item)
 	}
 	return levels[reached].level
 }
@@ -83,7 +81,7 @@ func (a *arrangement) optionsWith(caps Caps, queues []queue, n int) (list []opti
 				a.violated = violated
 			}
 			if violated == "" {
-				list = append(list, option{item: it, source: q.source})
+				list = append(list, option{it, schemas.Choice{Source: q.source, Pin: it.Pin, RankScore: it.rankScore}})
 			}
 		}
 	}
@@ -95,7 +93,7 @@ func (f Feed) weigh(options []option) {
 	shares := 0.0
 	for i := range options {
 		if isFirst(options, i) {
-			shares += f.Share(options[i].source)
+			shares += f.Share(options[i].Source)
 		}
 	}
 	for from := 0; from < len(options); {
@@ -103,25 +101,25 @@ func (f Feed) weigh(options []option) {
 		for to < len(options) && !isFirst(options, to) {
 			to++
 		}
-		softmax(options[from:to], f.Randomize.Temperature, f.Share(options[from].source)/shares)
+		softmax(options[from:to], f.Randomize.Temperature, f.Share(options[from].Source)/shares)
 		from = to
 	}
 }
 
 // isFirst reports whether an option is the first of its source.
-func isFirst(options []option, i int) bool { return i == 0 || options[i].source != options[i-1].source }
+func isFirst(options []option, i int) bool { return i == 0 || options[i].Source != options[i-1].Source }
 
 // softmax sets the probabilities of the options of one source, the best first.
 func softmax(options []option, temperature, ofSource float64) {
 	sum := 0.0
 	for i := range options {
 		o := &options[i]
-		o.sourceProbability = ofSource
-		o.probability = math.Exp(float64(o.rankScore-options[0].rankScore) / temperature)
-		sum += o.probability
+		o.SourceProbability = ofSource
+		o.Probability = math.Exp(float64(o.rankScore-options[0].rankScore) / temperature)
+		sum += o.Probability
 	}
 	for i := range options {
-		options[i].probability *= ofSource / sum
+		options[i].Probability *= ofSource / sum
 	}
 }
 
@@ -129,11 +127,11 @@ func softmax(options []option, temperature, ofSource float64) {
 func draw(options []option, u float64) int {
 	last := 0
 	for i := range options {
-		if options[i].probability == 0 {
+		if options[i].Probability == 0 {
 			continue
 		}
 		last = i
-		if u -= options[i].probability; u < 0 {
+		if u -= options[i].Probability; u < 0 {
 			return i
 		}
 	}

@@ -155,7 +155,7 @@ func TestRandomize_Bounds(t *testing.T) {
 	for _, r := range []Randomize{{Candidates: 1}, {Candidates: 51, Temperature: 1}, {Candidates: 1, Temperature: math.NaN()}, {Temperature: -1}} {
 		f := Default()["plain"]
 		f.Randomize = r
-		if len(f.problems()) == 0 {
+		if f.validate() == nil {
 			t.Errorf("%+v is valid", r)
 		}
 	}

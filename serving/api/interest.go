@@ -117,7 +117,7 @@ func (s *Server) decision(req DecisionRequest) (d schemas.InterestDecision, prob
 	}
 	d = schemas.InterestDecision{Term: fold(req.Term), State: req.State, Reason: req.Reason, Operator: req.Operator, Time: schemas.MicrosOf(s.deps.Now())}
 	if req.Time != nil {
-		wrong(schemas.MicrosOf(*req.Time) <= d.Time+schemas.Micros(schemas.MaxAhead.Microseconds()), "time is more than "+schemas.MaxAhead.String()+" ahead")
+		wrong(schemas.MicrosOf(*req.Time) <= d.Time+schemas.MicrosIn(schemas.MaxAhead), "time is more than "+schemas.MaxAhead.String()+" ahead")
 		d.Time = schemas.MicrosOf(*req.Time)
 	}
 	wrong(d.Term != "" && len(d.Term) <= schemas.MaxIDBytes/2, fmt.Sprintf("term %s: want 1 to %d bytes of words", quote(req.Term), schemas.MaxIDBytes/2))

@@ -45,7 +45,7 @@ func (w *writer) keep(a *schemas.EnrichedAction) error {
 // readKept adds the kept actions of the user to the sequences.
 func (s *EmbeddedStore) readKept(ctx context.Context, db *pebble.DB, user schemas.UserID, now schemas.Micros, e *Evaluation) error {
 	var all []*schemas.EnrichedAction
-	after, end := s.cfg.sequencesAfter(now), periodOf(floor(now+schemas.Micros(schemas.MaxAhead.Microseconds())))
+	after, end := s.cfg.sequencesAfter(now), periodOf(floor(now+schemas.MicrosIn(schemas.MaxAhead)))
 	err := scanTable(ctx, db, sequenceTable, func(it *pebble.Iterator) error {
 		for period := periodOf(after + 1); period <= end; period++ {
 			prefix := dayPrefix(nil, sequenceTable, period, string(user))

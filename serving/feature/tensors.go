@@ -53,11 +53,11 @@ func (t *TensorForm) Encode(a Answer) (head, data []byte, err error) {
 		if d.Aggregate == TakeSequence {
 			e.sequences(a, d, t.users)
 		} else {
-			e.numbers(a, d.Name, texts(t.users))
+			e.numbers(a, d.Name, schemas.Strings(t.users))
 		}
 	}
 	for _, d := range t.ofPin {
-		e.numbers(a, d.Name, texts(t.pins))
+		e.numbers(a, d.Name, schemas.Strings(t.pins))
 	}
 	var pairs []string
 	for _, p := range t.pairs {
@@ -121,9 +121,7 @@ func (e *tensorEncoder) sequences(a Answer, d Definition, users []schemas.UserID
 	})
 	e.output(d.Name+"."+timeColumn, "INT64", []int{actions}, func(b []byte) []byte {
 		for _, s := range all {
-			for _, at := range s.Times {
-				b = binary.LittleEndian.AppendUint64(b, uint64(at))
-			}
+			b, _ = binary.Append(b, binary.LittleEndian, s.Times) // the size of int64 is known
 		}
 		return b
 	})

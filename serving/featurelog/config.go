@@ -1,7 +1,6 @@
 package featurelog
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -36,29 +35,19 @@ const maxRules = 100
 
 // Validate reports every value that is out of range.
 func (c Config) Validate() error {
-	errs := []error{
-		settings.Validate(c),
-		settings.Within("rules: number", len(c.Rules), 0, maxRules),
-	}
-	if c.Dir == "" {
-		errs = append(errs, errors.New("dir: is empty: a directory is needed"))
-	}
+	problems := settings.Problems{settings.Validate(c), settings.Within("rules: number", len(c.Rules), 0, maxRules)}
+	problems.Want(c.Dir != "", "dir: is empty: a directory is needed")
 	for i, r := range c.Rules {
-		errs = append(errs, r.validate(fmt.Sprintf("rules[%d]", i)))
+		problems.Add(settings.Under(fmt.Sprintf("rules[%d]", i), r.validate()))
 	}
-	return errors.Join(errs...)
+	return problems.Err()
 }
 
-func (r Rule) validate(name string) error {
-	var errs []error
-	if r.Entity != feature.User && r.Entity != feature.Pin && r.Entity != feature.Pair {
-		errs = append(errs, fmt.Errorf("%s.entity: %q: want user, pin or pair", name, r.Entity))
-	}
-	if !(r.Share > 0 && r.Share <= 1) { // also rejects NaN
-		errs = append(errs, fmt.Errorf("%s.share: %v: want above 0 to 1", name, r.Share))
-	}
-	if len(r.Features) > feature.MaxFeatures {
-		errs = append(errs, fmt.Errorf("%s.features: %d: at most %d", name, len(r.Features), feature.MaxFeatures))
-	}
-	return errors.Join(errs...)
+func (r Rule) validate() error {
+	var problems settings.Problems
+	problems.Want(r.Entity == feature.User || r.Entity == feature.Pin || r.Entity == feature.Pair,
+		"entity: %q: want user, pin or pair", r.Entity)
+	problems.Want(r.Share > 0 && r.Share <= 1, "share: %v: want above 0 to 1", r.Share) // also rejects NaN
+	problems.Want(len(r.Features) <= feature.MaxFeatures, "features: %d: at most %d", len(r.Features), feature.MaxFeatures)
+	return problems.Err()
 }

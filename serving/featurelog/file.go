@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"github.com/smartfeed/smartfeed/internal/durable"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -51,7 +53,7 @@ func parseName(name string) (partition int32, first, last int64, ok bool) {
 // create opens a new file that starts at offset first.
 func create(dir, date string, partition int32, first int64, now time.Time) (*file, error) {
 	dir = filepath.Join(dir, "date="+date)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := durable.Folder(dir); err != nil {
 		return nil, fmt.Errorf("create file: %w", err)
 	}
 	f, err := os.Create(filepath.Join(dir, openName(partition, first)))
@@ -59,7 +61,7 @@ func create(dir, date string, partition int32, first int64, now time.Time) (*fil
 		return nil, fmt.Errorf("create file: %w", err)
 	}
 	// A commit requires that the file exists even after a power failure.
-	if err := errors.Join(syncDir(dir), syncDir(filepath.Dir(dir))); err != nil {
+	if err := durable.SyncFolder(dir); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	w, err := schemas.NewFileWriter(f)
@@ -100,24 +102,7 @@ func (f *file) close() error {
 	if err := errors.Join(f.flush(), f.f.Close()); err != nil {
 		return fmt.Errorf("close %s: %w", f.f.Name(), err)
 	}
-	return rename(f.f.Name(), f.named(f.last))
-}
-
-// rename is durable when it returns.
-func rename(from, to string) error {
-	if err := os.Rename(from, to); err != nil {
-		return fmt.Errorf("name file: %w", err)
-	}
-	return syncDir(filepath.Dir(to))
-}
-
-// syncDir makes new and renamed files of a directory durable.
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("sync directory: %w", err)
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return durable.Rename(f.f.Name(), f.named(f.last))
 }
 
 // repair drops the incomplete end of a file that was left open, and closes it. It removes a file without records.
@@ -147,7 +132,7 @@ func repair(path string) error {
 	if err != nil {
 		return err
 	}
-	return rename(path, filepath.Join(filepath.Dir(path), fileName(partition, first, last)))
+	return durable.Rename(path, filepath.Join(filepath.Dir(path), fileName(partition, first, last)))
 }
 
 func readFile(path string, visit func(*schemas.FiledFeatures) error) error {
@@ -201,13 +186,12 @@ func readTopic(path string) (id kadm.TopicID, err error) {
 
 // writeTopic is durable when it returns.
 func writeTopic(path string, id kadm.TopicID) error {
-	f, err := os.Create(path + openSuffix)
-	if err == nil {
-		_, err = fmt.Fprintln(f, id)
-		err = errors.Join(err, f.Sync(), f.Close())
-	}
+	err := durable.Replace(path, func(out io.Writer) error {
+		_, err := fmt.Fprintln(out, id)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("record topic id of the files: %w", err)
 	}
-	return rename(f.Name(), path)
+	return nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/durable"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/topics"
@@ -61,20 +62,7 @@ func History(ctx context.Context, s Setup, names []string, files HistoryFiles) (
 	defer h.log.Close()
 	progress := s.Start("compute features", rows)
 	defer progress.Done()
-	return rows, replaceFile(files.Out, func(out io.Writer) error { return h.run(ctx, files.Rows, out, progress) })
-}
-
-// replaceFile writes a file. After an error, a previous file is unchanged.
-func replaceFile(path string, write func(io.Writer) error) error {
-	f, err := os.Create(path + ".open")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	if err := errors.Join(write(f), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return rows, durable.Replace(files.Out, func(out io.Writer) error { return h.run(ctx, files.Rows, out, progress) })
 }
 
 // chosen returns the definitions with the names.
@@ -201,7 +189,7 @@ func (h *history) needed(batch []historyRow) *past {
 	p := newPast()
 	p.after, p.upTo = math.MaxInt64, math.MinInt64
 	for _, row := range batch {
-		p.after = min(p.after, row.at-schemas.Micros(feature.Kept.Microseconds()))
+		p.after = min(p.after, row.at-schemas.MicrosIn(feature.Kept))
 		p.upTo = max(p.upTo, row.at)
 		for _, d := range h.defs {
 			p.expect(d.Entity, row.User, row.Pin)

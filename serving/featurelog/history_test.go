@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -223,22 +222,6 @@ func TestHistory_RejectsBadRows(t *testing.T) {
 				t.Errorf("got %q, %v, want the error %s", out, err, tt.want)
 			}
 		})
-	}
-}
-
-// A previous result is unchanged if the next one fails.
-func TestReplaceFile_KeepsThePreviousFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "out")
-	must.OK(t, os.WriteFile(path, []byte("before"), 0o600))
-	if err := replaceFile(path, func(w io.Writer) error {
-		_, err := w.Write([]byte("half"))
-		must.OK(t, err)
-		return os.ErrDeadlineExceeded
-	}); err == nil {
-		t.Error("no error")
-	}
-	if got := must.Get(os.ReadFile(path))(t); string(got) != "before" {
-		t.Errorf("got %q, want the file before", got)
 	}
 }
 

@@ -103,7 +103,7 @@ func (p *past) compute(d feature.Definition, user schemas.UserID, pin schemas.Pi
 
 // retains reports whether the topics still have all actions of a definition's window.
 func (p *past) retains(d feature.Definition, user schemas.UserID, span feature.Span) bool {
-	start := span.AsOf - schemas.Micros(window(d).Microseconds())
+	start := span.AsOf - schemas.MicrosIn(window(d))
 	if d.Entity == feature.Pin {
 		return start >= slices.Max(slices.Concat([]schemas.Micros{0}, p.impressionsSince, p.actionsSince))
 	}
@@ -179,7 +179,7 @@ func (p *past) fill(ctx context.Context, log *topics.Log, s *topics.Streams) (er
 	return err
 }
 
-// each visits all records of a topic up to its present end. It skips records that cannot be read; they are in the
+// each visits all records of a topic up to its present end. It skips records that can never be read; they are in the
 // dead-letter topic. It returns the time since when each partition is complete: 0, or the arrival of the oldest record if
 // the topic may have deleted earlier ones.
 func each[T any](ctx context.Context, log *topics.Log, s topics.Stream[T], visit func(*T, *kgo.Record)) (since []schemas.Micros, err error) {
@@ -193,11 +193,12 @@ func each[T any](ctx context.Context, log *topics.Log, s topics.Stream[T], visit
 			since[partition] = schemas.MicrosOf(time.Now())
 		}
 	}
+	read := topics.Decoded(s, func(rec *T, r *kgo.Record) error {
+		visit(rec, r)
+		return nil
+	})
 	return since, log.ReadAll(ctx, s.Name, func(r *kgo.Record) error {
 		since[r.Partition] = min(since[r.Partition], schemas.MicrosOf(r.Timestamp))
-		if rec, err := s.Decode(r.Value); err == nil {
-			visit(rec, r)
-		}
-		return nil
+		return read(r)
 	})
 }

@@ -102,7 +102,7 @@ const maxCuts = 200
 
 // cuts returns the states that the store may have had for a record's entity at the time of the answer.
 func (v *Verifier) cuts(def feature.Definition, rec *schemas.LoggedFeatures) []cut {
-	from := rec.Logged - schemas.Micros(MaxInFlight.Microseconds())
+	from := rec.Logged - schemas.MicrosIn(MaxInFlight)
 	under := func(at schemas.Micros) bool { return at > from && at <= rec.Logged }
 	actions, pins := []schemas.Micros{math.MaxInt64, from}, []schemas.Micros{rec.Logged}
 	of := v.byUser[rec.User]
@@ -149,11 +149,7 @@ func (v *Verifier) pinsOf(def feature.Definition, rec *schemas.LoggedFeatures) [
 // logged recomputes a value of a record in the form of the log.
 func (v *Verifier) logged(d feature.Definition, rec *schemas.LoggedFeatures, by cut) (value schemas.FeatureValue, sure bool) {
 	res, sure := v.compute(d, rec.User, rec.Pin, feature.Span{AsOf: rec.AsOf, Now: rec.Logged}, by)
-	var reasons []string
-	for _, r := range res.Reasons {
-		reasons = append(reasons, string(r))
-	}
-	return logged(d.Name, res.Value, reasons), sure
+	return logged(d.Name, res.Value, schemas.Strings(res.Reasons)), sure
 }
 
 // compare compares a pair of values. wasLate reports whether late actions explain a difference.

@@ -3,8 +3,6 @@ package featurelog
 import (
 	"context"
 	"fmt"
-	"io"
-	"text/tabwriter"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -59,20 +57,6 @@ func loggedRecords(ctx context.Context, log *topics.Log, s *topics.Streams, dir 
 	}
 	_, err := each(ctx, log, s.FeatureLog, func(rec *schemas.LoggedFeatures, _ *kgo.Record) { records = append(records, rec) })
 	return records, err
-}
-
-// WriteDrifts writes a table of drifts.
-func WriteDrifts(w io.Writer, drifts []Drift) error {
-	if len(drifts) == 0 {
-		_, err := fmt.Fprintln(w, "the log is empty")
-		return err
-	}
-	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(t, "feature\tcompared\tequal\tlate\tmismatched\tmissing\tskipped\tsmape")
-	for _, d := range drifts {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%.6f\n", d.Feature, d.Compared, d.Equal, d.Late, d.Mismatched, d.Missing, d.Skipped, d.SMAPE)
-	}
-	return t.Flush()
 }
 
 // CheckDrifts returns an error if late actions do not explain the difference of a value.

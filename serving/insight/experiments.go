@@ -20,10 +20,7 @@ func (s *Service) Experiments(ctx context.Context, verbs []schemas.Verb, days in
 		return nil, err
 	}
 	return answer(ctx, s, "experiments", func(ctx context.Context) ([]experiment.Experiment, error) {
-		var arms experiment.Tallies
-		for _, verb := range verbs {
-			arms.Verbs = append(arms.Verbs, string(verb))
-		}
+		arms := experiment.Tallies{Verbs: schemas.Strings(verbs)}
 		for feed, shares := range s.cfg.Arms() {
 			for arm, share := range shares {
 				arms.Of(feed, arm).Share = share

@@ -160,7 +160,7 @@ func (s *Service) Funnel(ctx context.Context, steps []schemas.Verb, period time.
 	if period <= 0 {
 		return nil, &RequestError{fmt.Sprintf("within: %s: want above 0", period)}
 	}
-	request := schemas.FunnelRequest{Steps: steps, Within: schemas.Micros(period.Microseconds()), Days: days}
+	request := schemas.FunnelRequest{Steps: steps, Within: schemas.MicrosIn(period), Days: days}
 	list := func(p *schemas.InsightPart) []schemas.FunnelStep { return p.Steps }
 	return summed(ctx, s, "funnel", schemas.InsightRequest{Funnel: &request}, list, (*schemas.FunnelStep).Add)
 }

@@ -74,13 +74,12 @@ type Log struct {
 
 // Run evaluates a log. If only the policy cannot be estimated, it returns a report of the arms with the error.
 func Run(log Log, cfg Config) (*Report, error) {
-	labels, err := cfg.labels(log.Layout)
-	if err != nil {
-		return nil, err
-	}
-	e := &evaluation{Config: cfg, log: log, labels: labels}
 	if cfg.Policy != nil {
-		e.Feed = cfg.Policy.Feed
+		cfg.Feed = cfg.Policy.Feed
+	}
+	e := &evaluation{Config: cfg, log: log}
+	if err := e.findLabels(); err != nil {
+		return nil, err
 	}
 	report, err := e.arms()
 	if err != nil || cfg.Policy == nil {
@@ -90,33 +89,26 @@ func Run(log Log, cfg Config) (*Report, error) {
 	return report, err
 }
 
-// label is a column of labels.
-type label struct {
-	verb  string
-	index int // in training.Row.Labels
-}
-
-// labels returns the columns of the actions, in the order of the configuration.
-func (c Config) labels(l training.Layout) (list []label, err error) {
-	verbs := l.Verbs()
-	actions := c.Actions
-	if len(actions) == 0 {
-		actions = verbs
-	}
-	for _, verb := range actions {
-		i := slices.Index(verbs, verb)
-		if i < 0 {
-			return nil, fmt.Errorf("action: %q: the rows have labels of %q", verb, verbs)
-		}
-		list = append(list, label{verb, i})
-	}
-	return list, nil
-}
-
 type evaluation struct {
 	Config
 	log    Log
-	labels []label
+	labels []int // by action: the index in training.Row.Labels
+}
+
+// findLabels finds the labels of the actions. Without actions, it selects all verbs.
+func (e *evaluation) findLabels() error {
+	verbs := e.log.Verbs()
+	if len(e.Actions) == 0 {
+		e.Actions = verbs
+	}
+	for _, verb := range e.Actions {
+		i := slices.Index(verbs, verb)
+		if i < 0 {
+			return fmt.Errorf("action: %q: the rows have labels of %q", verb, verbs)
+		}
+		e.labels = append(e.labels, i)
+	}
+	return nil
 }
 
 // rows visits the rows of the feed. The error is that of the log or of visit.
@@ -135,24 +127,18 @@ func (e *evaluation) rows(visit func(*training.Row) error) error {
 // weight returns how many users a row stands for.
 func weight(r *training.Row) float64 { return 1 / cmp.Or(r.UserShare, 1) }
 
-// armKey names an arm.
-type armKey struct{ feed, arm string }
+// exposure is a user in an arm.
+type exposure struct{ feed, arm, user string }
 
-// armCount counts an arm.
-type armCount struct {
-	experiment.Tally
-	users map[string][]userCount // by label
-}
-
-// userCount has the weighted counts of one user for one label.
-type userCount struct {
+// labelCount has the weighted counts of an exposure for one label.
+type labelCount struct {
 	acted, censored        int
 	actions, items, visits float64
 }
 
 // arms compares the arms of each feed.
 func (e *evaluation) arms() (*Report, error) {
-	report, arms := &Report{}, map[armKey]*armCount{}
+	report, arms, users := &Report{}, experiment.Tallies{Verbs: e.Actions}, map[exposure][]labelCount{}
 	err := e.rows(func(r *training.Row) error {
 		if report.From.IsZero() || r.Time.Before(report.From) {
 			report.From = r.Time
@@ -160,79 +146,68 @@ func (e *evaluation) arms() (*Report, error) {
 		if r.Time.After(report.To) {
 			report.To = r.Time
 		}
-		key := armKey{r.Feed, r.Arm}
-		if arms[key] == nil {
-			count := experiment.Count{Arm: r.Arm, Share: r.ArmShare}
-			arms[key] = &armCount{experiment.Tally{Feed: r.Feed, Count: count}, map[string][]userCount{}}
+		addItem(arms.Of(r.Feed, r.Arm), r)
+		x := exposure{r.Feed, r.Arm, r.User}
+		if users[x] == nil {
+			users[x] = make([]labelCount, len(e.labels))
 		}
-		arms[key].add(r, e.labels)
+		for i, label := range e.labels {
+			users[x][i].add(r, r.Labels[label].Acted)
+		}
 		return nil
 	})
-	if err == nil && len(arms) == 0 {
+	if err == nil && len(users) == 0 {
 		err = fmt.Errorf("feed %q: the log has no visits", e.Feed)
 	}
 	if err != nil {
 		return nil, err
 	}
-	report.Experiments = experiment.Compare(e.tallies(arms), max(1, report.To.Sub(report.From).Hours()/24), e.Effect)
+	addUsers(&arms, users)
+	report.Experiments = experiment.Compare(arms.All, max(1, report.To.Sub(report.From).Hours()/24), e.Effect)
 	return report, nil
 }
 
-// tallies returns the counts of all arms.
-func (e *evaluation) tallies(arms map[armKey]*armCount) (list []experiment.Tally) {
-	for key, a := range arms {
-		a.count(e.labels)
-		for user := range a.users {
-			for other, o := range arms {
-				if other.feed == key.feed && other.arm != key.arm && o.users[user] != nil {
-					a.Switched++
-					break
-				}
-			}
-		}
-		list = append(list, a.Tally)
+// addItem counts a row in its arm. An arm whose share changed has no share.
+func addItem(arm *experiment.Tally, r *training.Row) {
+	switch {
+	case arm.Items == 0:
+		arm.Share = r.ArmShare
+	case arm.Share != r.ArmShare:
+		arm.Share = 0
 	}
-	return list
-}
-
-// add counts a row. An arm whose share changed has no share.
-func (a *armCount) add(r *training.Row, labels []label) {
-	if r.ArmShare != a.Share {
-		a.Share = 0
-	}
-	a.Items++
-	visits := 0.0
+	arm.Items++
 	if r.Position == 0 {
-		a.Visits++
-		visits = weight(r)
-	}
-	counts := a.users[r.User]
-	if counts == nil {
-		counts = make([]userCount, len(labels))
-		a.users[r.User] = counts
-	}
-	for i, l := range labels {
-		c := &counts[i]
-		switch acted := r.Labels[l.index].Acted; {
-		case acted == nil:
-			c.censored++
-			continue
-		case *acted:
-			c.acted++
-			c.actions += weight(r)
-		}
-		c.items += weight(r)
-		c.visits += visits
+		arm.Visits++
 	}
 }
 
-// count adds up the users.
-func (a *armCount) count(labels []label) {
-	a.Users = len(a.users)
-	for i, l := range labels {
-		action := experiment.ActionTally{ActionCount: experiment.ActionCount{Verb: l.verb}}
-		for _, user := range slices.Sorted(maps.Keys(a.users)) { // in an order, so that the rounding is the same in each run
-			c := a.users[user][i]
+func (c *labelCount) add(r *training.Row, acted *bool) {
+	if acted == nil {
+		c.censored++
+		return
+	}
+	if *acted {
+		c.acted++
+		c.actions += weight(r)
+	}
+	c.items += weight(r)
+	if r.Position == 0 {
+		c.visits += weight(r)
+	}
+}
+
+// addUsers adds the users to their arms, in an order, so that the rounding is the same in each run.
+func addUsers(arms *experiment.Tallies, users map[exposure][]labelCount) {
+	for _, x := range slices.SortedFunc(maps.Keys(users), func(a, b exposure) int { return cmp.Compare(a.user, b.user) }) {
+		arm := arms.Of(x.feed, x.arm)
+		arm.Users++
+		if slices.ContainsFunc(arms.All, func(o experiment.Tally) bool {
+			return o.Feed == x.feed && o.Arm != x.arm && users[exposure{o.Feed, o.Arm, x.user}] != nil
+		}) {
+			arm.Switched++
+		}
+		for i, c := range users[x] {
+			action := &arm.Actions[i]
 			action.Count += c.acted
 			action.Censored += c.censored
 			if c.items > 0 {
@@ -240,6 +215,5 @@ func (a *armCount) count(labels []label) {
 				action.PerVisit.Add(c.actions, c.visits)
 			}
 		}
-		a.Actions = append(a.Actions, action)
 	}
 }

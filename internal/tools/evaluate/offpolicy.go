@@ -6,8 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/smartfeed/smartfeed/internal/experiment"
 	"github.com/smartfeed/smartfeed/internal/training"
 )
@@ -67,9 +65,9 @@ func (e *evaluation) policy() (*PolicyReport, error) {
 		return nil, err
 	}
 	s := &estimation{evaluation: e, weights: weights, known: map[string]bool{}, users: map[string]*userSums{}}
-	for _, l := range e.labels {
+	for _, verb := range e.Actions {
 		s.models = append(s.models, newRewardModel(len(e.log.Outputs)))
-		s.report.Actions = append(s.report.Actions, PolicyEstimate{Verb: l.verb})
+		s.report.Actions = append(s.report.Actions, PolicyEstimate{Verb: verb})
 	}
 	if err := e.rows(s.fit); err != nil {
 		return nil, err
@@ -115,8 +113,8 @@ func (s *estimation) fit(r *training.Row) error {
 	for _, c := range r.Choices {
 		s.known[c.Source] = true
 	}
-	for i, l := range s.labels {
-		if acted := r.Labels[l.index].Acted; acted != nil {
+	for i, label := range s.labels {
+		if acted := r.Labels[label].Acted; acted != nil {
 			s.models[i].add(r, reward(*acted))
 		}
 	}
@@ -190,8 +188,8 @@ func (s *estimation) apply(r *training.Row) error {
 	u.inside += each * inside
 	u.weights += each * w
 	s.squares += each * w * each * w
-	for i, l := range s.labels {
-		acted := r.Labels[l.index].Acted
+	for i, label := range s.labels {
+		acted := r.Labels[label].Acted
 		if acted == nil {
 			s.report.Actions[i].Censored++
 			continue
@@ -208,44 +206,45 @@ func (s *estimation) apply(r *training.Row) error {
 	return nil
 }
 
-// foldOf returns the fold of a user.
-func foldOf(user string) int { return int(xxhash.Sum64String(user) % folds) }
-
 // result returns the estimates, or an error if they are not sound.
 func (s *estimation) result() (*PolicyReport, error) {
-	var weights, excess experiment.Sums
-	inside := 0.0
-	actions := s.report.Actions
-	sums := make([]struct{ logged, ips, snips, robust, difference experiment.Sums }, len(actions))
+	var users []*userSums
 	for _, name := range slices.Sorted(maps.Keys(s.users)) { // in an order, so that the rounding is the same in each run
-		u := s.users[name]
-		weights.Add(u.weights, u.places)
-		excess.Add(u.weights-u.inside, u.places)
-		inside += u.inside
-		for i, l := range u.labels {
-			sums[i].logged.Add(l.reward, l.items)
-			sums[i].ips.Add(l.weighted, l.items)
-			sums[i].snips.Add(l.weighted, l.weights)
-			sums[i].robust.Add(l.robust, l.items)
-			sums[i].difference.Add(l.robust-l.reward, l.items)
-		}
+		users = append(users, s.users[name])
 	}
-	for i := range actions {
-		a, of := &actions[i], &sums[i]
-		a.Logged, a.IPS, a.SNIPS = of.logged.Ratio(), of.ips.Ratio(), of.snips.Ratio()
-		a.DoublyRobust, a.Difference = of.robust.Ratio(), of.difference.Ratio()
+	for i := range s.report.Actions {
+		rate := func(of func(rewardSums) (x, y float64)) *experiment.Estimate {
+			return sum(users, func(u *userSums) (x, y float64) { return of(u.labels[i]) }).Ratio()
+		}
+		a := &s.report.Actions[i]
+		a.Logged = rate(func(l rewardSums) (x, y float64) { return l.reward, l.items })
+		a.IPS = rate(func(l rewardSums) (x, y float64) { return l.weighted, l.items })
+		a.SNIPS = rate(func(l rewardSums) (x, y float64) { return l.weighted, l.weights })
+		a.DoublyRobust = rate(func(l rewardSums) (x, y float64) { return l.robust, l.items })
+		a.Difference = rate(func(l rewardSums) (x, y float64) { return l.robust - l.reward, l.items })
 	}
 	r := &s.report
-	r.Outside = max(0, 1-inside/weights.Y)
+	inside := sum(users, func(u *userSums) (x, y float64) { return u.inside, u.places })
+	r.Outside = max(0, 1-inside.X/inside.Y)
+	weights := sum(users, func(u *userSums) (x, y float64) { return u.weights, u.places })
 	r.MeanWeight = weights.X / weights.Y
 	if s.squares > 0 {
 		r.EffectiveSampleSize = weights.X * weights.X / s.squares
 	}
 	r.Overlap = r.EffectiveSampleSize / float64(r.Places)
+	excess := sum(users, func(u *userSums) (x, y float64) { return u.weights - u.inside, u.places })
 	if err := s.checkOverlap(excess.Ratio()); err != nil {
 		return nil, err
 	}
 	return r, nil
+}
+
+// sum adds up a pair of numbers of each user.
+func sum(users []*userSums, of func(*userSums) (x, y float64)) (sums experiment.Sums) {
+	for _, u := range users {
+		sums.Add(of(u))
+	}
+	return sums
 }
 
 // checkOverlap returns an error if the log has too little of what the policy does. excess is the mean weight above its

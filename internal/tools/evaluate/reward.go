@@ -1,8 +1,11 @@
 package evaluate
 
 import (
+	"cmp"
 	"math"
 	"slices"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/smartfeed/smartfeed/internal/training"
 )
@@ -24,22 +27,17 @@ type rewardModel struct {
 
 // equations are the normal equations of a regression.
 type equations struct {
-	xx [][]float64
+	xx [][]float64 // the lower triangle
 	xy []float64
-}
-
-func newEquations(n int) equations {
-	e := equations{xy: make([]float64, n), xx: make([][]float64, n)}
-	for i := range e.xx {
-		e.xx[i] = make([]float64, n)
-	}
-	return e
 }
 
 func newRewardModel(outputs int) *rewardModel {
 	m := &rewardModel{row: make([]float64, 3+maxSources+outputs)}
-	for i := range m.equations {
-		m.equations[i] = newEquations(len(m.row))
+	for f := range m.equations {
+		m.equations[f].xy = make([]float64, len(m.row))
+		for i := range m.row {
+			m.equations[f].xx = append(m.equations[f].xx, make([]float64, i+1))
+		}
 	}
 	return m
 }
@@ -66,12 +64,11 @@ func (m *rewardModel) columns(r *training.Row, c training.Choice, best float64) 
 
 // best returns the highest score of a row's choices.
 func best(r *training.Row) float64 {
-	score := math.Inf(-1)
-	for _, c := range r.Choices {
-		score = max(score, c.Score)
-	}
-	return score
+	return slices.MaxFunc(r.Choices, func(a, b training.Choice) int { return cmp.Compare(a.Score, b.Score) }).Score
 }
+
+// foldOf returns the fold of a user.
+func foldOf(user string) int { return int(xxhash.Sum64String(user) % folds) }
 
 // add adds the shown choice of a row to the fits of the folds without its user.
 func (m *rewardModel) add(r *training.Row, reward float64) {
@@ -83,7 +80,7 @@ func (m *rewardModel) add(r *training.Row, reward float64) {
 	}
 }
 
-// add adds a row of the regression. Only the lower triangle of xx is used.
+// add adds a row of the regression.
 func (e equations) add(x []float64, y float64) {
 	for i, xi := range x {
 		if xi == 0 {

@@ -125,7 +125,7 @@ func (e *job) run(ctx context.Context, s topics.Setup) error {
 	if err := e.bounds(ctx); err != nil {
 		return err
 	}
-	err = e.log.ReadAll(ctx, e.UsersDeleted.Name, decoded(e.UsersDeleted, func(d *schemas.DeletedUser, _ *kgo.Record) error {
+	err = e.log.ReadAll(ctx, e.UsersDeleted.Name, topics.Decoded(e.UsersDeleted, func(d *schemas.DeletedUser, _ *kgo.Record) error {
 		e.deleted[d.User] = true
 		return nil
 	}))
@@ -192,18 +192,4 @@ func (e *job) bounds(ctx context.Context) (err error) {
 		return ErrNoVisits
 	}
 	return nil
-}
-
-// decoded returns a function that decodes records for visit. It skips invalid records, which no reader can process.
-func decoded[T any](s topics.Stream[T], visit func(*T, *kgo.Record) error) func(*kgo.Record) error {
-	return func(r *kgo.Record) error {
-		rec, err := s.Decode(r.Value)
-		if bad := new(schemas.BadRecordError); errors.As(err, &bad) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)
-		}
-		return visit(rec, r)
-	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/smartfeed/smartfeed/internal/durable"
 	"github.com/smartfeed/smartfeed/internal/training"
 )
 
@@ -127,15 +128,11 @@ func (f folder) commit(batch extent, temps []string) error {
 // create writes a file of a batch to disk, and returns its path.
 func (f folder) create(day string, batch extent, write func(io.Writer) error) (path string, err error) {
 	dir := filepath.Join(string(f), "day="+day)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := durable.Folder(dir); err != nil {
 		return "", err
 	}
-	file, err := os.Create(filepath.Join(dir, batch.name()+tempSuffix))
-	if err != nil {
-		return "", err
-	}
-	err = write(file)
-	return file.Name(), errors.Join(err, file.Sync(), file.Close())
+	path = filepath.Join(dir, batch.name()+tempSuffix)
+	return path, durable.Write(path, write)
 }
 
 func removeAll(paths []string) error {
@@ -149,24 +146,11 @@ func removeAll(paths []string) error {
 // renameAll removes the suffix of incomplete files. The names are durable when it returns.
 func renameAll(temps []string) error {
 	for _, path := range temps {
-		if err := os.Rename(path, strings.TrimSuffix(path, tempSuffix)); err != nil {
+		if err := durable.Rename(path, strings.TrimSuffix(path, tempSuffix)); err != nil {
 			return err
 		}
 	}
-	var errs []error
-	for _, path := range temps {
-		errs = append(errs, syncDir(filepath.Dir(path)), syncDir(filepath.Dir(filepath.Dir(path))))
-	}
-	return errors.Join(errs...)
-}
-
-// syncDir makes new and renamed files of a directory durable.
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return nil
 }
 
 // layout returns the layout of any file of the folder, and the path of the file; "": no files.

@@ -12,10 +12,12 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/training"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // batch joins the visits at consecutive offsets of a partition with actions. Add the visits first.
 type batch struct {
+	extent
 	labels []Label
 	visits []visit
 	bytes  int            // of the encoded visits
@@ -100,32 +102,29 @@ var errUntil = errors.New("until")
 
 // partition writes the visits of a partition, starting at an offset.
 func (e *job) partition(ctx context.Context, partition int32, from int64) error {
-	batch := extent{partition: partition, first: from, last: from - 1}
 	b := newBatch(e.Labels)
-	flush := func(next extent) error {
-		err := e.flush(ctx, batch, b)
-		batch, b = next, newBatch(e.Labels)
-		return err
-	}
+	b.extent = extent{partition: partition, first: from, last: from - 1}
 	name := e.VisitLog.Name
-	err := e.log.ReadTo(ctx, name, partition, from, e.ends[name][partition], decoded(e.VisitLog, func(v *schemas.LoggedVisit, r *kgo.Record) error {
+	read := topics.Decoded(e.VisitLog, func(v *schemas.LoggedVisit, r *kgo.Record) error {
 		if !e.Until.IsZero() && v.Time >= schemas.MicrosOf(e.Until) {
 			return errUntil
 		}
-		open := batch.open || !span{until: schemas.MicrosOf(e.Now)}.final(e.Labels, v.Time)
-		if open != batch.open || b.bytes > e.MaxBatchBytes {
-			if err := flush(extent{partition, r.Offset, r.Offset, open}); err != nil {
+		open := b.open || !span{until: schemas.MicrosOf(e.Now)}.final(e.Labels, v.Time)
+		if open != b.open || b.bytes > e.MaxBatchBytes {
+			if err := e.flush(ctx, b); err != nil {
 				return err
 			}
+			b = newBatch(e.Labels)
+			b.extent = extent{partition, r.Offset, r.Offset, open}
 		}
-		batch.last = r.Offset
+		b.last = r.Offset
 		e.add(b, v, len(r.Value))
 		return nil
-	}))
-	if err != nil && !errors.Is(err, errUntil) {
+	})
+	if err := e.log.ReadTo(ctx, name, partition, from, e.ends[name][partition], read); err != nil && !errors.Is(err, errUntil) {
 		return err
 	}
-	return flush(extent{})
+	return e.flush(ctx, b)
 }
 
 // add adds a visit to a batch, unless it is not to be exported.
@@ -138,11 +137,11 @@ func (e *job) add(b *batch, v *schemas.LoggedVisit, bytes int) {
 }
 
 // flush joins a batch with the actions and writes its files.
-func (e *job) flush(ctx context.Context, of extent, b *batch) error {
+func (e *job) flush(ctx context.Context, b *batch) error {
 	if len(b.visits) == 0 {
 		return nil
 	}
-	complete, err := e.join(ctx, of.partition, b)
+	complete, err := e.join(ctx, b)
 	if err != nil {
 		return err
 	}
@@ -153,46 +152,43 @@ func (e *job) flush(ctx context.Context, of extent, b *batch) error {
 	}
 	var temps []string
 	for day, visits := range byDay {
-		path, err := e.files.create(day, of, func(out io.Writer) error { return e.write(ctx, out, b, visits, complete) })
+		path, err := e.files.create(day, b.extent, func(out io.Writer) error { return e.write(ctx, out, b, visits, complete) })
 		if err != nil {
 			return err
 		}
 		temps = append(temps, path)
 	}
-	e.count(of, b, len(temps))
-	return e.files.commit(of, temps)
-}
-
-func (e *job) count(of extent, b *batch, files int) {
 	e.total.Visits += len(b.visits)
 	e.total.Items += len(b.times)
-	e.total.Files += files
-	if of.open {
+	e.total.Files += len(temps)
+	if b.open {
 		e.total.Open += len(b.visits)
 	}
 	e.progress.Add(len(b.visits))
+	return e.files.commit(b.extent, temps)
 }
 
 // join adds the actions to a batch, and returns the time for which they are complete.
-func (e *job) join(ctx context.Context, partition int32, b *batch) (span, error) {
+func (e *job) join(ctx context.Context, b *batch) (span, error) {
 	name := e.ActionsEnriched.Name
 	complete := span{since: math.MinInt64, until: schemas.MicrosOf(e.Now)}
 	offsets, err := e.log.From(ctx, b.oldest.Time().Add(-actionSlack), name)
 	if err != nil {
 		return complete, err
 	}
-	start := e.starts[name][partition]
-	from := max(start, offsets[name][partition])
+	start := e.starts[name][b.partition]
+	from := max(start, offsets[name][b.partition])
 	if start > 0 && from == start { // the topic has deleted earlier actions; the first record sets the time
 		complete.since = complete.until
 	}
-	err = e.log.ReadAround(ctx, name, partition, from, e.ends[name][partition], decoded(e.ActionsEnriched, func(a *schemas.EnrichedAction, r *kgo.Record) error {
+	read := topics.Decoded(e.ActionsEnriched, func(a *schemas.EnrichedAction, r *kgo.Record) error {
 		if complete.since == complete.until {
 			complete.since = schemas.MicrosOf(r.Timestamp)
 		}
 		b.addAction(a)
 		return nil
-	}))
+	})
+	err = e.log.ReadAround(ctx, name, b.partition, from, e.ends[name][b.partition], read)
 	return complete, err
 }
 

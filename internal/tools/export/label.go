@@ -65,6 +65,4 @@ func windows(labels []Label) map[string]string {
 }
 
 // end returns the end of the window of a visit.
-func (l Label) end(visit schemas.Micros) schemas.Micros { return visit + micros(l.Window) }
-
-func micros(d time.Duration) schemas.Micros { return schemas.Micros(d.Microseconds()) }
+func (l Label) end(visit schemas.Micros) schemas.Micros { return visit + schemas.MicrosIn(l.Window) }

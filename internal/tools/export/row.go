@@ -48,13 +48,13 @@ func row(l training.Layout, v visit, position int) *training.Row {
 	if item.Propensity > 0 {
 		r.Propensity = &item.Propensity
 	}
-	for i, output := range aligned(l, v, item.Outputs) {
+	for i, output := range training.Align(item.Outputs, v.Outputs, l.Outputs) {
 		r.Outputs[i] = number(output)
 	}
 	for i, c := range item.Choices {
 		r.Choices[i] = training.Choice{
 			Source: string(c.Source), SourceProbability: c.SourceProbability, Pin: string(c.Pin), Probability: c.Probability,
-			Score: float64(c.RankScore), Outputs: aligned(l, v, c.Outputs),
+			Score: float64(c.RankScore), Outputs: training.Align(c.Outputs, v.Outputs, l.Outputs),
 		}
 	}
 	return r
@@ -77,18 +77,6 @@ func features(l training.Layout, v visit, values []schemas.LoggedNumber) [][]flo
 		if list[i] = byName[f.Name]; f.Width == 1 && len(list[i]) == 1 && math.IsNaN(list[i][0]) {
 			list[i] = nil
 		}
-	}
-	return list
-}
-
-// aligned returns outputs in the order of the layout, and NaN for those that the visit's model lacks; no outputs: nil.
-func aligned(l training.Layout, v visit, outputs []schemas.LoggedNumber) []float64 {
-	if len(outputs) == 0 {
-		return nil
-	}
-	list := slices.Repeat([]float64{math.NaN()}, len(l.Outputs))
-	for i, n := range outputs {
-		list[slices.Index(l.Outputs, v.Outputs[i])] = float64(n)
 	}
 	return list
 }

@@ -61,9 +61,9 @@ func (c Config) LooksUpEmbeddings() bool {
 
 // Validate reports every field that is out of its bounds.
 func (c Config) Validate() error {
-	errs := []error{settings.Validate(c), c.Feeds.Validate()}
+	errs := []error{settings.Validate(c), c.Feeds.Validate(), c.validateExternal()}
 	if c.LooksUpEmbeddings() {
 		errs = append(errs, settings.Under("embeddings", settings.Validate(c.Embeddings)))
 	}
-	return errors.Join(append(errs, c.externalProblems()...)...)
+	return errors.Join(errs...)
 }

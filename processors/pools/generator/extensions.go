@@ -3,7 +3,6 @@ package generator
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/smartfeed/smartfeed/processors/external"
@@ -53,30 +52,26 @@ func (e Extensions) validate(c Config) error {
 	for _, s := range e.Sources {
 		c.ExternalSources = append(slices.Clone(c.ExternalSources), ExternalSource{Name: s.Name, Config: inProcess(), MaxCandidates: s.Limit, Share: s.Share})
 	}
-	return errors.Join(c.externalProblems()...)
+	return c.validateExternal()
 }
 
 // guarded returns Offer behind a circuit breaker.
 func (s ExtensionSource) guarded() fetcher {
 	breaker := external.NewGuard(inProcess().Timeout)
-	return func(ctx context.Context, user schemas.UserID, feed string, limit int) (list []schemas.Candidate, err error) {
-		err = breaker.Do(ctx, func(ctx context.Context) (err error) {
-			list, err = s.Offer(ctx, user, feed, limit)
-			return err
+	return func(ctx context.Context, user schemas.UserID, feed string, limit int) ([]schemas.Candidate, error) {
+		return external.Guarded(ctx, breaker, func(ctx context.Context) ([]schemas.Candidate, error) {
+			return s.Offer(ctx, user, feed, limit)
 		})
-		return list, err
 	}
 }
 
 // scorer returns Score for the n best candidates, behind a circuit breaker.
 func (e Extensions) scorer(n int) scorer {
 	breaker := external.NewGuard(inProcess().Timeout)
-	return func(ctx context.Context, c *composition) (scores map[schemas.PinID]float64, err error) {
-		err = breaker.Do(ctx, func(ctx context.Context) (err error) {
-			scores, err = e.Score(ctx, c.User, c.Feed, scored(c.pools, n))
-			return err
+	return func(ctx context.Context, c *composition) (map[schemas.PinID]float64, error) {
+		return external.Guarded(ctx, breaker, func(ctx context.Context) (map[schemas.PinID]float64, error) {
+			return e.Score(ctx, c.User, c.Feed, scored(c.pools, n))
 		})
-		return scores, err
 	}
 }
 

@@ -2,7 +2,6 @@ package generator
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,44 +27,25 @@ type ExternalSource struct {
 	Share           float64 `yaml:"share" help:"share in feeds that do not name the source, 0 to 1e9; 0: default_share of the feed"`
 }
 
-func (c Config) externalProblems() []error {
-	var errs []error
+func (c Config) validateExternal() error {
+	var problems settings.Problems
 	names := map[schemas.Source]bool{}
 	for i, s := range c.ExternalSources {
-		errs = append(errs, under(fmt.Sprintf("external_sources[%d].", i), s.validate())...)
-		if names[s.Name] {
-			errs = append(errs, fmt.Errorf("external_sources[%d].name: %q: want a unique name", i, s.Name))
-		}
+		problems.Add(settings.Under(fmt.Sprintf("external_sources[%d]", i), s.validate()))
+		problems.Want(!names[s.Name], "external_sources[%d].name: %q: want a unique name", i, s.Name)
 		names[s.Name] = true
 	}
-	return append(errs, under("model.", c.Model.Validate())...)
+	problems.Add(settings.Under("model", c.Model.Validate()))
+	return problems.Err()
 }
 
 func (s ExternalSource) validate() error {
-	errs := []error{s.Config.Validate(), settings.Validate(s)}
+	problems := settings.Problems{s.Config.Validate(), settings.Validate(s)}
 	if err := s.Name.CheckOffered(); err != nil {
-		errs = append(errs, fmt.Errorf("name: %q: %w", s.Name, err))
+		problems.Add(fmt.Errorf("name: %q: %w", s.Name, err))
 	}
-	if !(s.Share >= 0 && s.Share <= 1e9) {
-		errs = append(errs, fmt.Errorf("share: %v: want 0 to 1e9", s.Share))
-	}
-	return errors.Join(errs...)
-}
-
-// under prefixes each of the joined errors.
-func under(prefix string, err error) []error {
-	if err == nil {
-		return nil
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{fmt.Errorf("%s%w", prefix, err)}
-	}
-	var errs []error
-	for _, e := range joined.Unwrap() {
-		errs = append(errs, under(prefix, e)...)
-	}
-	return errs
+	problems.Want(s.Share >= 0 && s.Share <= 1e9, "share: %v: want 0 to 1e9", s.Share)
+	return problems.Err()
 }
 
 // withShares returns feeds with the shares of external sources and extensions, unless a feed names the source.

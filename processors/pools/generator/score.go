@@ -10,8 +10,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Features returns the values of features as of now: a row for each pin, with a column for each name. The features are
-// those of the user, of the pins, or of pairs of both. A value is NaN if it is missing or not a number.
+// Features returns the values of features as of now: a row for each pin, with a column for each name. A pin may be repeated. The
+// features are those of the user, of the pins, or of pairs of both. A value is NaN if it is missing or not a number.
 type Features func(ctx context.Context, user schemas.UserID, pins []schemas.PinID, names []string) ([][]float64, error)
 
 // maxModelScore is the largest absolute addition that counts. Sums with larger ones may not be finite.
@@ -44,13 +44,13 @@ func modelScorer(cfg inference.Config, service *external.Service, features Featu
 	return func(ctx context.Context, c *composition) (map[schemas.PinID]float64, error) {
 		req := inference.Request{User: c.User, Feed: c.Feed, Candidates: modelCandidates(c.pools, cfg.MaxCandidates), Outputs: c.rules.Outputs()}
 		if len(cfg.Features) > 0 {
-			err := guard.Do(ctx, func(ctx context.Context) (err error) {
-				req.Values, err = modelValues(ctx, cfg, features, c.User, req.Candidates)
-				return err
+			values, err := external.Guarded(ctx, guard, func(ctx context.Context) ([][]float32, error) {
+				return modelValues(ctx, cfg, features, c.User, req.Candidates)
 			})
 			if err != nil {
 				return nil, err
 			}
+			req.Values = values
 		}
 		outputs, err := model.Infer(ctx, req)
 		if err != nil {
@@ -69,22 +69,18 @@ func modelScorer(cfg inference.Config, service *external.Service, features Featu
 
 // modelValues returns a row of feature values for each candidate.
 func modelValues(ctx context.Context, cfg inference.Config, features Features, user schemas.UserID, list []inference.Candidate) ([][]float32, error) {
-	index := map[schemas.PinID]int{}
-	var pins []schemas.PinID
-	for _, c := range list {
-		if _, repeated := index[c.Pin]; !repeated {
-			index[c.Pin] = len(pins)
-			pins = append(pins, c.Pin)
-		}
+	pins := make([]schemas.PinID, len(list)) // with repeats
+	for i := range list {
+		pins[i] = list[i].Pin
 	}
 	found, err := features(ctx, user, pins, cfg.Features)
 	if err != nil {
 		return nil, err
 	}
 	values := make([][]float32, len(list))
-	for i, c := range list {
+	for i := range list {
 		values[i] = make([]float32, len(cfg.Features))
-		for j, v := range found[index[c.Pin]] {
+		for j, v := range found[i] {
 			if math.IsNaN(v) {
 				v = cfg.MissingValue
 			}

@@ -1,0 +1,32 @@
+package durable
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
+)
+
+func TestReplace_KeepsThePreviousFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out")
+	must.OK(t, os.WriteFile(path, []byte("before"), 0o600))
+	if err := Replace(path, func(w io.Writer) error {
+		_, err := w.Write([]byte("half"))
+		must.OK(t, err)
+		return os.ErrDeadlineExceeded
+	}); err == nil {
+		t.Error("no error")
+	}
+	if got := must.Get(os.ReadFile(path))(t); string(got) != "before" {
+		t.Errorf("got %q, want the file before", got)
+	}
+	must.OK(t, Replace(path, func(w io.Writer) error { _, err := w.Write([]byte("after")); return err }))
+	if got := must.Get(os.ReadFile(path))(t); string(got) != "after" {
+		t.Errorf("got %q, want the new file", got)
+	}
+	if left := must.Get(os.ReadDir(filepath.Dir(path)))(t); len(left) != 1 {
+		t.Errorf("left %v, want only the file", left)
+	}
+}
