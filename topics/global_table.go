@@ -209,14 +209,9 @@ func (t *GlobalTable[T]) decode(r *kgo.Record) (*T, error) {
 	return t.stream.Decode(r.Value)
 }
 
-// DeletedUsers is the global table of permanently deleted users.
+// DeletedUsers is the global table of the topic users-deleted: the permanently deleted users.
 type DeletedUsers struct {
 	*GlobalTable[schemas.DeletedUser]
-}
-
-// NewDeletedUsers returns an empty table of the topic users-deleted; see GlobalTable.
-func NewDeletedUsers(k Kafka, s *Streams, instance string, log *slog.Logger) DeletedUsers {
-	return DeletedUsers{NewGlobalTable(k, s.UsersDeleted, instance, log)}
 }
 
 // Has reports whether the user is deleted.
