@@ -40,7 +40,8 @@ func (c Config) Validate() error {
 		problems.Add(settings.Under("endpoint", checkEndpoint(c.Endpoint)))
 	}
 	for name, value := range c.Headers {
-		problems.Want(httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(value.Reveal()), "headers: %q: invalid name or value", name)
+		valid := httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(value.Reveal())
+		problems.Want(valid, "headers: %q: invalid name or value", name)
 		problems.Add(settings.Under("headers", value.Check()))
 	}
 	problems.Want(c.ServiceName != "" && len(c.ServiceName) <= 128, "service_name: %d bytes: want 1 to 128", len(c.ServiceName))
