@@ -33,10 +33,8 @@ func DefaultVerbs() Verbs {
 
 // With returns a copy of v in which the verbs of more are added or replaced.
 func (v Verbs) With(more Verbs) Verbs {
-	all := maps.Clone(v)
-	if all == nil {
-		all = Verbs{}
-	}
+	all := Verbs{}
+	maps.Copy(all, v)
 	maps.Copy(all, more)
 	return all
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // The bounds of input events. An event that exceeds one is rejected, never truncated.
@@ -77,15 +76,5 @@ func (p *problems) notAhead(name string, t, arrival Micros) {
 func (p *problems) count(name string, n, limit int) {
 	if n > limit {
 		p.notef(name, "%d entries, at most %d are allowed", n, limit)
-	}
-}
-
-// multiline notes a text that is too long or not UTF-8. It may contain control characters.
-func (p *problems) multiline(name, s string, maxBytes int) {
-	switch {
-	case len(s) > maxBytes:
-		p.notef(name, "%d bytes, at most %d are allowed", len(s), maxBytes)
-	case !utf8.ValidString(s):
-		p.note(name, errText)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/smartfeed/smartfeed/internal/packed"
 )
 
 // Source is the origin of a candidate. A pool holds one user's candidates of one source.
@@ -124,22 +126,14 @@ func (f *Facets) AppendBinary(b []byte) []byte {
 	}
 	b = binary.AppendUvarint(b, uint64(count))
 	for _, text := range texts[:count] {
-		b = appendText(b, *text)
+		b = packed.AppendText(b, *text)
 	}
-	b = binary.AppendUvarint(b, uint64(len(f.Interests)))
-	for _, id := range f.Interests {
-		b = appendText(b, id)
-	}
-	return b
+	return packed.AppendList(b, f.Interests, packed.AppendText[InterestID])
 }
 
 // texts returns the facets other than the interests, in the order of their encoding.
 func (f *Facets) texts() [3]*string {
 	return [...]*string{(*string)(&f.Author), (*string)(&f.Board), &f.Language}
-}
-
-func appendText[T ~string](b []byte, s T) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
 // ErrFacets is returned for bytes that are not encoded facets: a row is damaged, or another program wrote it.

@@ -129,16 +129,25 @@ func (f Followee) Source() Source {
 
 // checkText checks a string that is used in keys, rows and addresses: its length in bytes, UTF-8, no control characters.
 func checkText(s string, maxBytes int) error {
-	switch {
-	case s == "":
+	if s == "" {
 		return errors.New("empty")
+	}
+	if err := checkMultiline(s, maxBytes); err != nil {
+		return err
+	}
+	if i := strings.IndexFunc(s, unicode.IsControl); i >= 0 {
+		return fmt.Errorf("control character at byte %d", i)
+	}
+	return nil
+}
+
+// checkMultiline checks the length of a text in bytes, and UTF-8. The text may be empty and contain control characters.
+func checkMultiline(s string, maxBytes int) error {
+	switch {
 	case len(s) > maxBytes:
 		return fmt.Errorf("%d bytes, at most %d are allowed", len(s), maxBytes)
 	case !utf8.ValidString(s):
 		return errText
-	}
-	if i := strings.IndexFunc(s, unicode.IsControl); i >= 0 {
-		return fmt.Errorf("control character at byte %d", i)
 	}
 	return nil
 }

@@ -1,7 +1,5 @@
 package schemas
 
-import "fmt"
-
 // InterestMarks are the terms of pins and the events on them, for the terms, users and interests of one partition, and deleted
 // users, whose impressions are in all partitions. Topic interest-marks, produced to that partition explicitly.
 type InterestMarks struct {
@@ -42,17 +40,17 @@ type EngagementMark struct {
 func (m *InterestMarks) Validate() error {
 	for _, t := range m.Terms {
 		if t.Term == "" || t.Author == "" {
-			return Bad(fmt.Sprintf("interest marks: term %.64q of %.64q", t.Term, t.Author))
+			return badf("interest marks: term %.64q of %.64q", t.Term, t.Author)
 		}
 	}
 	for _, l := range m.Likes {
 		if l.User == "" || l.Pin == "" || l.Interest != "" && !positive(l.Weight) {
-			return Bad(fmt.Sprintf("interest marks: %.64q likes %.64q with weight %v", l.User, l.Pin, l.Weight))
+			return badf("interest marks: %.64q likes %.64q with weight %v", l.User, l.Pin, l.Weight)
 		}
 	}
 	for _, e := range m.Events {
 		if e.Interest == "" || e.Source == "" || e.What == "" {
-			return Bad(fmt.Sprintf("interest marks: %.64q of %.64q from %.64q", e.What, e.Interest, e.Source))
+			return badf("interest marks: %.64q of %.64q from %.64q", e.What, e.Interest, e.Source)
 		}
 	}
 	for _, d := range m.Deleted {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,18 +75,11 @@ func (r *Registry) Register(ctx context.Context, subject, schema string) (int, e
 	if _, err := parseReader(schema); err != nil {
 		return 0, fmt.Errorf("register %s: %w", subject, err)
 	}
-	text := sr.Schema{Schema: schema, Type: sr.TypeAvro}
-	known, err := r.client.LookupSchema(ctx, subject, text)
-	if err == nil {
-		return known.ID, nil
+	id, known, err := r.Lookup(ctx, subject, schema)
+	if known || err != nil {
+		return id, err
 	}
-	if !isMissing(err) {
-		return 0, r.wrapError("look up "+subject, err)
-	}
-	if err := r.checkAll(ctx, subject, schema); err != nil {
-		return 0, err
-	}
-	id, err := r.client.RegisterSchema(ctx, subject, text, -1, -1)
+	id, err = r.client.RegisterSchema(ctx, subject, sr.Schema{Schema: schema, Type: sr.TypeAvro}, -1, -1)
 	if err != nil {
 		return 0, r.wrapError("register "+subject, err)
 	}
@@ -193,9 +187,9 @@ func (r *Registry) SchemaByID(ctx context.Context, id int) (string, error) {
 var ErrRegistryUnavailable = errors.New("the schema registry is unavailable")
 
 func (r *Registry) wrapError(what string, err error) error {
-	var answer *sr.ResponseError
+	answer, ok := errors.AsType[*sr.ResponseError](err)
 	switch {
-	case !errors.As(err, &answer):
+	case !ok:
 		return fmt.Errorf("%s at schema registry %s: %w: %w", what, r.urls, ErrRegistryUnavailable, err)
 	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden, answer.StatusCode >= 500:
 		return fmt.Errorf("%s at schema registry %s: %w: status %d: %w", what, r.urls, ErrRegistryUnavailable, answer.StatusCode, err)
@@ -205,15 +199,9 @@ func (r *Registry) wrapError(what string, err error) error {
 
 // isMissing reports whether the registry responded that the subject, version or schema does not exist.
 func isMissing(err error) bool {
-	var answer *sr.ResponseError
-	if !errors.As(err, &answer) {
-		return false
-	}
-	switch answer.ErrorCode {
-	case sr.ErrSubjectNotFound.Code, sr.ErrVersionNotFound.Code, sr.ErrSchemaNotFound.Code:
-		return true
-	}
-	return false
+	answer, ok := errors.AsType[*sr.ResponseError](err)
+	missing := []int{sr.ErrSubjectNotFound.Code, sr.ErrVersionNotFound.Code, sr.ErrSchemaNotFound.Code}
+	return ok && slices.Contains(missing, answer.ErrorCode)
 }
 
 // boundedBody rejects responses that are longer than any schema, or that need too much memory when decoded.

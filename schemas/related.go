@@ -1,7 +1,6 @@
 package schemas
 
 import (
-	"fmt"
 	"math"
 	"slices"
 )
@@ -76,14 +75,14 @@ type RelatedItem struct {
 // Validate returns a *BadRecordError for a request that this project's programs never write.
 func (r *RelatedRequest) Validate(key string) error {
 	if key != string(r.Pin.ID) {
-		return Bad(fmt.Sprintf("related request: key %.64q: want the pin %.64q", key, r.Pin.ID))
+		return badf("related request: key %.64q: want the pin %.64q", key, r.Pin.ID)
 	}
 	if !positive(r.Weight) || r.Pin.validate() != nil || r.Pin.ID.Kind() != KindPin {
-		return Bad(fmt.Sprintf("related request: pin %.64q of weight %v", r.Pin.ID, r.Weight))
+		return badf("related request: pin %.64q of weight %v", r.Pin.ID, r.Weight)
 	}
 	for i := range r.Near {
 		if n := &r.Near[i]; !positive(n.Weight) || n.Neighbor.validate() != nil {
-			return Bad(fmt.Sprintf("related request: neighbor %.64q of weight %v", n.Neighbor.ID, n.Weight))
+			return badf("related request: neighbor %.64q of weight %v", n.Neighbor.ID, n.Weight)
 		}
 	}
 	return nil
@@ -92,10 +91,10 @@ func (r *RelatedRequest) Validate(key string) error {
 // Validate returns a *BadRecordError for a save that this project's programs never write.
 func (s *BoardSave) Validate(key string) error {
 	if key != string(s.Board) {
-		return Bad(fmt.Sprintf("board save: key %.64q: want the board %.64q", key, s.Board))
+		return badf("board save: key %.64q: want the board %.64q", key, s.Board)
 	}
 	if !positive(s.Weight) || s.Pin.validate() != nil {
-		return Bad(fmt.Sprintf("board save: pin %.64q of weight %v", s.Pin.ID, s.Weight))
+		return badf("board save: pin %.64q of weight %v", s.Pin.ID, s.Weight)
 	}
 	return nil
 }
@@ -107,12 +106,12 @@ func (r *RelatedPairs) Validate() error {
 	}
 	for _, p := range r.Pairs {
 		if p.Of == "" || p.Neighbor < 0 || int(p.Neighbor) >= len(r.Pins) || !positive(p.Weight) {
-			return Bad(fmt.Sprintf("related pairs: neighbor %d of %.64q with weight %v", p.Neighbor, p.Of, p.Weight))
+			return badf("related pairs: neighbor %d of %.64q with weight %v", p.Neighbor, p.Of, p.Weight)
 		}
 	}
 	for _, r := range r.Removed {
 		if r.Of == "" || r.Neighbor == "" {
-			return Bad(fmt.Sprintf("related pairs: removed neighbor %.64q of %.64q: want two ids", r.Neighbor, r.Of))
+			return badf("related pairs: removed neighbor %.64q of %.64q: want two ids", r.Neighbor, r.Of)
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // step rewrites one value: it reads it from in, in the writer's schema, and appends it to out in the reader's schema.
@@ -172,13 +173,8 @@ func branchFor(branches []*node, writer *node) int {
 
 func sameName(reader, writer *node) bool {
 	return reader.name == writer.name || slices.ContainsFunc(reader.aliases, func(a string) bool {
-		return a == writer.name || hasSuffixAfterDot(a, writer.name)
+		return a == writer.name || strings.HasSuffix(a, "."+writer.name)
 	})
-}
-
-func hasSuffixAfterDot(full, name string) bool {
-	i := len(full) - len(name)
-	return i > 0 && full[i-1] == '.' && full[i:] == name
 }
 
 func (r *resolver) array(path string, reader, writer *node) step {

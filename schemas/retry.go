@@ -1,7 +1,6 @@
 package schemas
 
 import (
-	"fmt"
 	"math"
 	"strings"
 )
@@ -28,19 +27,19 @@ const MaxRetryRate = 10_000
 // Validate returns a *BadRecordError for an order that this project's commands never write.
 func (o *RetryOrder) Validate(key string) error {
 	if key != o.Topic || o.Topic == "" {
-		return Bad(fmt.Sprintf("retry order: key %.64q: want the topic %.64q", key, o.Topic))
+		return badf("retry order: key %.64q: want the topic %.64q", key, o.Topic)
 	}
 	for _, l := range o.Limits {
 		if topic, _, _ := strings.Cut(l.Scope, "/"); topic != o.Topic {
-			return Bad(fmt.Sprintf("retry order: scope %.128q is not of topic %.64q", l.Scope, o.Topic))
+			return badf("retry order: scope %.128q is not of topic %.64q", l.Scope, o.Topic)
 		}
 		if math.IsNaN(l.Rate) || l.Rate > MaxRetryRate {
-			return Bad(fmt.Sprintf("retry order: rate %v of %.128q: at most %d", l.Rate, l.Scope, MaxRetryRate))
+			return badf("retry order: rate %v of %.128q: at most %d", l.Rate, l.Scope, MaxRetryRate)
 		}
 	}
 	for i := range o.DeadLetters {
 		if o.DeadLetters[i].Topic != o.Topic {
-			return Bad(fmt.Sprintf("retry order: a dead letter of topic %.64q in an order for %.64q", o.DeadLetters[i].Topic, o.Topic))
+			return badf("retry order: a dead letter of topic %.64q in an order for %.64q", o.DeadLetters[i].Topic, o.Topic)
 		}
 	}
 	return nil

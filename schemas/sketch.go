@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sort"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -56,16 +57,8 @@ func (s Sketch) Add(text string) Sketch {
 
 // find returns the position of a register among the pairs, or the position to insert it at.
 func (s Sketch) find(register int) (int, bool) {
-	low, high := 0, len(s)/2
-	for low < high {
-		mid := (low + high) / 2
-		if int(binary.BigEndian.Uint16(s[2*mid:])>>4) < register {
-			low = mid + 1
-		} else {
-			high = mid
-		}
-	}
-	return low, low < len(s)/2 && int(binary.BigEndian.Uint16(s[2*low:])>>4) == register
+	at := func(i int) int { return int(binary.BigEndian.Uint16(s[2*i:]) >> 4) }
+	return sort.Find(len(s)/2, func(i int) int { return register - at(i) })
 }
 
 // raise sets a register of the dense form to rank, unless it is higher.

@@ -56,7 +56,7 @@ func (c *checker) text(name string, value *string, b textBounds) {
 	case b.check != nil:
 		c.note(name, b.check(*value))
 	case b.multiline:
-		c.multiline(name, *value, b.maxBytes)
+		c.note(name, checkMultiline(*value, b.maxBytes))
 	default:
 		c.note(name, checkText(*value, b.maxBytes))
 	}
@@ -96,7 +96,7 @@ func (c *checker) attributes(name string, value *map[string]string) {
 		if err := checkText(key, MaxAttributeName); err != nil {
 			c.note(name+": name "+quote(key), err)
 		}
-		c.multiline(name+": "+quote(key), (*value)[key], MaxAttributeBytes)
+		c.note(name+": "+quote(key), checkMultiline((*value)[key], MaxAttributeBytes))
 	}
 }
 

@@ -51,21 +51,14 @@ func (b *backlog) pending(from, end int64, read func(from int64) ([]*kgo.Record,
 	return false, nil
 }
 
-// logRange is the range [from, end) of a partition.
-type logRange struct {
-	topic     string
-	partition int32
-	from, end int64
-	maxBytes  int32 // of one read
-}
-
-// unprocessed returns an upper bound of the records in a range, or 0 if none of them is old.
-func (l *Log) unprocessed(ctx context.Context, b *backlog, r logRange) (int64, error) {
-	pending, err := b.pending(r.from, r.end, func(from int64) ([]*kgo.Record, int64, error) {
-		return l.read(ctx, r.topic, r.partition, from, r.maxBytes)
+// unprocessed returns an upper bound of the records after a position, or 0 if none of them is old. Each read has at most
+// maxBytes.
+func (l *Log) unprocessed(ctx context.Context, b *backlog, at Position, maxBytes int32) (int64, error) {
+	pending, err := b.pending(at.next(), at.End, func(from int64) ([]*kgo.Record, int64, error) {
+		return l.read(ctx, at.Topic, at.Partition, from, maxBytes)
 	})
 	if err != nil || !pending {
 		return 0, err
 	}
-	return max(1, r.end-r.from), nil
+	return max(1, at.End-at.next()), nil
 }

@@ -74,7 +74,7 @@ type Topic struct {
 	Writers     []string
 	Readers     []string // consumers that commit offsets
 	Explicit    bool     // the writer chooses the partition; otherwise the key does
-	GlobalTable bool     // global table: every process holds a full copy, under its own consumer group
+	GlobalTable bool     // global table: every process holds a full copy, under its own consumer group; it is compacted
 	Embedded    bool     // on the embedded broker: no log cleaner, which is not safe there, and the producer's time
 }
 
@@ -93,18 +93,8 @@ func (p Profile) withDefaults() Profile {
 	if p.Embedded {
 		partitions, replicas = EmbeddedPartitions, 1
 	}
-	if p.Partitions == 0 {
-		p.Partitions = partitions
-	}
-	if p.Replicas == 0 {
-		p.Replicas = replicas
-	}
-	if p.Actions == 0 {
-		p.Actions = derivedRetention
-	}
-	if p.VisitLog == 0 {
-		p.VisitLog = visitLogRetention
-	}
+	p.Partitions, p.Replicas = cmp.Or(p.Partitions, partitions), cmp.Or(p.Replicas, replicas)
+	p.Actions, p.VisitLog = cmp.Or(p.Actions, derivedRetention), cmp.Or(p.VisitLog, visitLogRetention)
 	return p
 }
 
@@ -150,6 +140,7 @@ func (r row) complete() Topic {
 	if t.Personal = cmp.Or(t.Personal, derivedData); t.Personal == noData {
 		t.Personal = ""
 	}
+	t.Compact = t.Compact || t.GlobalTable
 	switch {
 	case t.Compact || t.Retention == unlimited:
 		t.Retention = 0
@@ -178,26 +169,10 @@ func groupTopics(group string) []Topic {
 	}
 }
 
-// consumers returns the consumers that commit offsets on the topics of a catalogue, in the order in which records reach
-// them.
-func consumers(catalogue []Topic) []string {
-	var names []string
-	for _, t := range catalogue {
-		for _, r := range t.Readers {
-			if !slices.Contains(names, r) {
-				names = append(names, r)
-			}
-		}
-	}
-	return names
-}
-
 // ReadBy returns the topics on which a consumer commits offsets, in the order of the catalogue.
-func ReadBy(group string) []string { return readBy(Catalogue(Profile{}), group) }
-
-func readBy(catalogue []Topic, group string) []string {
+func ReadBy(group string) []string {
 	var names []string
-	for _, t := range catalogue {
+	for _, t := range Catalogue(Profile{}) {
 		if slices.Contains(t.Readers, group) {
 			names = append(names, t.Name)
 		}

@@ -1,6 +1,7 @@
 package topics
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,10 +51,7 @@ const (
 // because brokers delete the offsets of a topic with the topic.
 func Consume(ctx context.Context, cfg ConsumerConfig, handle func(ctx context.Context, records []*kgo.Record) error) error {
 	if err := cfg.checkCommitted(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return fmt.Errorf("consume as %s: %w", cfg.Group, err)
+		return unlessCanceled(ctx, "consume as "+cfg.Group, err)
 	}
 	return consume(ctx, cfg, func(ctx context.Context, records []*kgo.Record, _ committable) error {
 		if len(records) == 0 {
@@ -105,8 +103,8 @@ func fetchOffsets(ctx context.Context, adm *kadm.Client, groups ...string) (kadm
 	}, backoff.WithBackOff(backoff.NewConstantBackOff(coordinatorPoll)), backoff.WithMaxElapsedTime(coordinatorTimeout))
 }
 
-// committable holds the offset of the next record, by topic and partition, as the client commits it.
-type committable = map[string]map[int32]kgo.EpochOffset
+// committable holds the offset of the next record of each partition, as the client commits it.
+type committable = ByPartition[kgo.EpochOffset]
 
 // handler processes records. done holds the next offset of each of their partitions. If only transaction markers were read,
 // records is empty.
@@ -114,15 +112,8 @@ type handler = func(ctx context.Context, records []*kgo.Record, done committable
 
 // consume is Consume with a handler that receives the offsets, and with further client options.
 func consume(ctx context.Context, cfg ConsumerConfig, handle handler, opts ...kgo.Opt) error {
-	if cfg.Reader == "" {
-		cfg.Reader = cfg.Group
-	}
-	if cfg.MaxPoll <= 0 {
-		cfg.MaxPoll = defaultMaxPoll
-	}
-	if cfg.Quiet <= 0 {
-		cfg.Quiet = defaultQuiet
-	}
+	cfg.Reader = cmp.Or(cfg.Reader, cfg.Group)
+	cfg.MaxPoll, cfg.Quiet = cmp.Or(cfg.MaxPoll, defaultMaxPoll), cmp.Or(cfg.Quiet, defaultQuiet)
 	client, err := cfg.Kafka.Client(append([]kgo.Opt{
 		kgo.ConsumerGroup(cfg.Group),
 		kgo.ConsumeTopics(cfg.Topics...),
@@ -138,19 +129,18 @@ func consume(ctx context.Context, cfg ConsumerConfig, handle handler, opts ...kg
 		return fmt.Errorf("consume as %s: %w", cfg.Group, err)
 	}
 	defer leave(ctx, client)
-	err = client.Ping(ctx)
-	for {
-		if err == nil {
-			err = step(ctx, client, cfg, handle)
-		}
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return fmt.Errorf("consume as %s: %w", cfg.Group, err)
-		}
-		client.AllowRebalance()
+	for err = client.Ping(ctx); err == nil; client.AllowRebalance() {
+		err = step(ctx, client, cfg, handle)
 	}
+	return unlessCanceled(ctx, "consume as "+cfg.Group, err)
+}
+
+// unlessCanceled returns the error of an operation, or nil if the operation failed because ctx is canceled.
+func unlessCanceled(ctx context.Context, operation string, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", operation, err)
 }
 
 // step polls once, calls handle, and commits.
@@ -188,10 +178,7 @@ func split(fetches kgo.Fetches, reader string) ([]*kgo.Record, committable) {
 		if !r.Attrs.IsControl() && !(retried && retry.IsForAnother(r.Topic, reader)) {
 			records = append(records, r)
 		}
-		if done[r.Topic] == nil {
-			done[r.Topic] = map[int32]kgo.EpochOffset{}
-		}
-		done[r.Topic][r.Partition] = kgo.EpochOffset{Epoch: r.LeaderEpoch, Offset: r.Offset + 1}
+		done.Set(r.Topic, r.Partition, kgo.EpochOffset{Epoch: r.LeaderEpoch, Offset: r.Offset + 1})
 	})
 	return records, done
 }

@@ -137,7 +137,8 @@ func (w *waiter) externalLag(ctx context.Context, c ExternalConsumer) (sum int64
 	}
 	for _, at := range positions {
 		b := w.backlog(groupPartition{c.Name, c.Topic, at.Partition}, at.End, 0)
-		records, err := w.log.unprocessed(ctx, b, logRange{at.Topic, at.Partition, at.next(), b.before, firstBytes})
+		at.End = b.before
+		records, err := w.log.unprocessed(ctx, b, at, firstBytes)
 		if err != nil {
 			return 0, err
 		}

@@ -225,12 +225,8 @@ func appendUnread(out, batch []byte, why error) []byte {
 		why = fmt.Errorf("decompresses to more than %d bytes", MaxDecompressedBytes)
 	}
 	value := fmt.Sprintf("%sbatch from offset %d to %d: %v; none of its records was read", unreadWord(), from, from+last, why)
-	record := []byte{0}                        // attributes
-	record = binary.AppendVarint(record, 0)    // timestamp delta
-	record = binary.AppendVarint(record, last) // offset delta
-	record = append(record, 1, 1, 2)           // no key, no value, one header
-	record = append(binary.AppendVarint(record, int64(len(unreadHeader))), unreadHeader...)
-	record = append(binary.AppendVarint(record, int64(len(value))), value...)
+	r := kmsg.Record{OffsetDelta: int32(last), Headers: []kmsg.Header{{Key: unreadHeader, Value: []byte(value)}}}
+	record := r.AppendTo(nil)[1:] // without its first byte, the length, which is not set
 	head := bytes.Clone(batch[:batchHead])
 	binary.BigEndian.PutUint32(head[atRecords:], 1)
 	return appendRebuilt(out, head, append(binary.AppendVarint(nil, int64(len(record))), record...), codecBits|controlBit)

@@ -22,11 +22,10 @@ type Flow struct {
 // private to one group, such as changelogs and ticks. readers lists the consumers that commit offsets. Records produced
 // while Flows runs may count as lag but not as records.
 func (l *Log) Flows(ctx context.Context, catalogue []Topic, readers []Reader) ([]Flow, error) {
+	shared := slices.DeleteFunc(slices.Clone(catalogue), func(t Topic) bool { return t.Record == "" })
 	var names []string
-	for _, t := range catalogue {
-		if t.Record != "" {
-			names = append(names, t.Name)
-		}
+	for _, t := range shared {
+		names = append(names, t.Name)
 	}
 	running, err := l.running(ctx)
 	if err != nil {
@@ -37,10 +36,7 @@ func (l *Log) Flows(ctx context.Context, catalogue []Topic, readers []Reader) ([
 		return nil, err
 	}
 	flows := make([]Flow, 0, len(names))
-	for _, t := range catalogue {
-		if t.Record == "" {
-			continue
-		}
+	for _, t := range shared {
 		f := Flow{Topic: t.Name, Key: t.Key, GlobalTable: t.GlobalTable, Writers: t.Writers, Readers: []Lag{}}
 		for _, end := range at.ends[t.Name] {
 			f.Records += end
@@ -117,7 +113,7 @@ func (l *Log) committed(ctx context.Context, readers []Reader) (map[string]Offse
 		out[group] = Offsets{}
 		fetched.Fetched.Each(func(o kadm.OffsetResponse) {
 			if o.At >= 0 {
-				out[group].set(o.Topic, o.Partition, o.At)
+				out[group].Set(o.Topic, o.Partition, o.At)
 			}
 		})
 	}

@@ -33,10 +33,7 @@ type FollowConfig struct {
 func Follow(ctx context.Context, f FollowConfig, handle func(ctx context.Context, records []*kgo.Record, to Checkpoint) error) error {
 	at, err := f.startingCheckpoint(ctx)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return fmt.Errorf("follow as %s: %w", f.Group, err)
+		return unlessCanceled(ctx, "follow as "+f.Group, err)
 	}
 	following, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -79,8 +76,8 @@ func (f FollowConfig) startingCheckpoint(ctx context.Context) (Checkpoint, error
 	checkpoint = maps.Clone(checkpoint)
 	for {
 		at, err := resume(ctx, f.Kafka, f.Topics, checkpoint, true)
-		var changed *ChangedTopicError
-		if !f.ReadChanged || !errors.As(err, &changed) || changed.Gap() {
+		changed, ok := errors.AsType[*ChangedTopicError](err)
+		if !ok || !f.ReadChanged || changed.Gap() {
 			return at, err
 		}
 		delete(checkpoint, changed.Topic)
@@ -131,9 +128,8 @@ func (p *progress) committable() committable {
 	defer p.mu.Unlock()
 	all := committable{}
 	for topic, partitions := range p.at {
-		all[topic] = map[int32]kgo.EpochOffset{}
 		for partition, mark := range partitions {
-			all[topic][partition] = kgo.EpochOffset{Epoch: -1, Offset: mark.Next}
+			all.Set(topic, partition, kgo.EpochOffset{Epoch: -1, Offset: mark.Next})
 		}
 	}
 	return all

@@ -94,10 +94,7 @@ func (t *GlobalTable[T]) Ready() <-chan struct{} { return t.ready }
 // deleted meanwhile would then stay in memory, so the process must be restarted.
 func (t *GlobalTable[T]) Run(ctx context.Context) error {
 	if err := t.load(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return fmt.Errorf("load topic %s: %w", t.stream.Name, err)
+		return unlessCanceled(ctx, "load topic "+t.stream.Name, err)
 	}
 	return t.follow(ctx)
 }
@@ -138,8 +135,7 @@ func (t *GlobalTable[T]) follow(ctx context.Context) error {
 
 // restart adds the remedy to a *ChangedTopicError.
 func restart(err error) error {
-	var changed *ChangedTopicError
-	if errors.As(err, &changed) {
+	if _, changed := errors.AsType[*ChangedTopicError](err); changed {
 		return fmt.Errorf("%w; restart the process, which reads the topic again", err)
 	}
 	return err
@@ -168,8 +164,7 @@ func (t *GlobalTable[T]) handle(_ context.Context, records []*kgo.Record, to Che
 // decoded now, because the registry is unavailable.
 func (t *GlobalTable[T]) apply(r *kgo.Record) error {
 	rec, err := t.decode(r)
-	var bad *schemas.BadRecordError
-	if err != nil && !errors.As(err, &bad) {
+	if _, bad := errors.AsType[*schemas.BadRecordError](err); err != nil && !bad {
 		return fmt.Errorf("read record %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)
 	}
 	if err != nil {
@@ -214,14 +209,9 @@ func (t *GlobalTable[T]) decode(r *kgo.Record) (*T, error) {
 	return t.stream.Decode(r.Value)
 }
 
-// DeletedUsers is the global table of permanently deleted users.
+// DeletedUsers is the global table of the topic users-deleted: the permanently deleted users.
 type DeletedUsers struct {
 	*GlobalTable[schemas.DeletedUser]
-}
-
-// NewDeletedUsers returns an empty table of the topic users-deleted; see GlobalTable.
-func NewDeletedUsers(k Kafka, s *Streams, instance string, log *slog.Logger) DeletedUsers {
-	return DeletedUsers{NewGlobalTable(k, s.UsersDeleted, instance, log)}
 }
 
 // Has reports whether the user is deleted.

@@ -46,7 +46,7 @@ func waitReady(t *testing.T, ready <-chan struct{}) {
 // deletedUsers runs a global table of an instance until the test ends or stop is called. The table is ready.
 func (w *wire) deletedUsers(t *testing.T, instance string) (table topics.DeletedUsers, stop func() error) {
 	t.Helper()
-	table = topics.NewDeletedUsers(w.Kafka, w.Streams, instance, logTo(t))
+	table = topics.DeletedUsers{GlobalTable: topics.NewGlobalTable(w.Kafka, w.Streams.UsersDeleted, instance, logTo(t))}
 	stop = topicstest.Run(t, table.Run)
 	waitReady(t, table.Ready())
 	return table, stop
@@ -59,7 +59,7 @@ func TestGlobalTable_HoldsNewestRecordOfEachKey(t *testing.T) {
 	}
 	w.Send(w.deleted(t, "user:7", 9), w.deleted(t, "user:8", 0))
 
-	table := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
+	table := topics.DeletedUsers{GlobalTable: topics.NewGlobalTable(w.Kafka, w.Streams.UsersDeleted, "a", logTo(t))}
 	if table.Has("user:7") {
 		t.Error("a user is present before Run")
 	}
@@ -92,7 +92,7 @@ func TestGlobalTable_HoldsNewestRecordOfEachKey(t *testing.T) {
 func TestGlobalTable_ReportsChanges(t *testing.T) {
 	w := newWire(t)
 	w.Send(w.deleted(t, "user:a", 1), w.deleted(t, "user:a", 2))
-	table := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
+	table := topics.DeletedUsers{GlobalTable: topics.NewGlobalTable(w.Kafka, w.Streams.UsersDeleted, "a", logTo(t))}
 	changes := make(chan string, 10)
 	table.OnChange(func(key string, was, is *schemas.DeletedUser) {
 		at := func(d *schemas.DeletedUser) schemas.Micros {
@@ -171,7 +171,7 @@ func TestGlobalTable_RetriesWhenRegistryIsUnavailable(t *testing.T) {
 	}
 	binary.BigEndian.PutUint32(foreign.Value[1:], 999) // the id of another writer's schema
 	w.Send(w.deleted(t, "user:a", 1), foreign, w.deleted(t, "user:c", 1))
-	table := topics.NewDeletedUsers(w.Kafka, streams, "a", logTo(t))
+	table := topics.DeletedUsers{GlobalTable: topics.NewGlobalTable(w.Kafka, streams.UsersDeleted, "a", logTo(t))}
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit())
 	defer cancel()
 	if err := table.Run(ctx); !errors.Is(err, schemas.ErrRegistryUnavailable) {
@@ -214,7 +214,7 @@ func TestGlobalTable_IsReadyAfterOpenTransactionEnds(t *testing.T) {
 	w := newWire(t)
 	w.Send(w.deleted(t, "user:a", 1))
 	tx := w.begin(t, w.deleted(t, "user:never", 1))
-	table := topics.NewDeletedUsers(w.Kafka, w.Streams, "a", logTo(t))
+	table := topics.DeletedUsers{GlobalTable: topics.NewGlobalTable(w.Kafka, w.Streams.UsersDeleted, "a", logTo(t))}
 	topicstest.Run(t, table.Run)
 	eventually.True(t, "user:a", func() bool { return table.Has("user:a") })
 	must.OK(t, tx.EndTransaction(context.Background(), kgo.TryAbort))

@@ -1,6 +1,7 @@
 package topics
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,21 +89,16 @@ func Grants(role string, catalogue []Topic) ([]Grant, error) {
 			all = append(all, Grant{Kind: TopicResource, Name: t.Name, Operations: ops})
 		}
 	}
-	for _, name := range r.joins {
-		all = append(all, Grant{Kind: GroupResource, Name: name, Prefix: true, Operations: []string{Read}})
+	prefixed := func(kind string, names []string, operations ...string) {
+		for _, name := range names {
+			all = append(all, Grant{Kind: kind, Name: name, Prefix: true, Operations: operations})
+		}
 	}
-	for _, name := range r.describes {
-		all = append(all, Grant{Kind: GroupResource, Name: name, Prefix: true, Operations: []string{Describe}})
-	}
-	for _, name := range r.transactions {
-		all = append(all, Grant{Kind: TransactionalResource, Name: name, Prefix: true, Operations: []string{Write}})
-	}
-	for _, name := range r.generations {
-		all = append(all, Grant{Kind: TopicResource, Name: generation.Prefix(name), Prefix: true, Operations: r.withConfigs(Read, Write, Describe)})
-	}
-	for _, name := range r.lagOf {
-		all = append(all, Grant{Kind: TopicResource, Name: generation.Prefix(name), Prefix: true, Operations: []string{Describe}})
-	}
+	prefixed(GroupResource, r.joins, Read)
+	prefixed(GroupResource, r.describes, Describe)
+	prefixed(TransactionalResource, r.transactions, Write)
+	prefixed(TopicResource, r.generations, r.withConfigs(Read, Write, Describe)...)
+	prefixed(TopicResource, r.lagOf, Describe)
 	return all, nil
 }
 
@@ -118,12 +114,13 @@ type roleAccess struct {
 
 	joins, describes []string // prefixes of consumer groups that the role joins, or describes: "features" covers every process
 	transactions     []string // prefixes of transactional ids
-	generations      []string // groups that may have several generations, whose topics the role reads and writes
-	lagOf            []string // groups that may have several generations, whose lag the role measures
+	generations      []string // prefixes of the topics of later generations that the role reads and writes
+	lagOf            []string // the same for topics whose lag the role measures
 }
 
 func accessOfRoles() map[string]roleAccess {
 	rows, sinks := RowGroups(), []string{Materialize, Features, FeatureFiles}
+	laterPools := []string{generation.Prefix(Pools)}
 	known := []string{UsersDeleted, InterestDecisions} // every process reads these
 	globalTables := func(names ...string) (groups []string) {
 		for _, n := range names {
@@ -135,7 +132,7 @@ func accessOfRoles() map[string]roleAccess {
 		RoleProcess: {
 			consumers: rows, writers: rows, reads: []string{Generations}, globalTables: true, retriesDeadLetters: true,
 			joins:        slices.Concat(rows, globalTables(UsersDeleted, InterestDecisions, RecentsPulled, HotPins, PopularPins)),
-			transactions: rows, generations: []string{Pools},
+			transactions: rows, generations: laterPools,
 		},
 		RoleMaterialize: {
 			consumers: []string{Materialize}, writers: []string{Materialize}, reads: known,
@@ -143,11 +140,11 @@ func accessOfRoles() map[string]roleAccess {
 		},
 		RoleServe: {
 			consumers: sinks, writers: append(sinks, Serving, Producers), reads: append(known, DeadLetters, Generations),
-			joins: slices.Concat(globalTables(known...), sinks, []string{RetriedGroup}), describes: rows, lagOf: []string{Pools},
+			joins: slices.Concat(globalTables(known...), sinks, []string{RetriedGroup}), describes: rows, lagOf: laterPools,
 		},
 		RoleProduce: {writers: []string{Producers}},
 		RoleOperate: {
-			allTopics: true, configure: true, generations: []string{Pools},
+			allTopics: true, configure: true, generations: laterPools,
 			joins:        []string{RetriedGroup, generation.Prefix(Pools)}, // it commits offsets for both
 			describes:    slices.Concat(rows, sinks, globalTables(UsersDeleted, InterestDecisions, RecentsPulled, HotPins, PopularPins)),
 			transactions: []string{DoctorID},
@@ -258,15 +255,11 @@ const noOperations = -1 << 31
 // missing returns the operations of g for which the user has no permission, as far as the brokers report them.
 func (g Grant) missing(ctx context.Context, adm *kadm.Client, allowed map[string][]kadm.ACLOperation) ([]string, error) {
 	has, known := allowed[g.Name]
-	var err error
-	switch {
-	case g.Kind == GroupResource:
-		has, known, err = allowedOnGroup(ctx, adm, g.Name)
-	case g.Kind == TransactionalResource:
-		has, known, err = allowedOnTransaction(ctx, adm, g.Name)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("fetch authorized operations of %s %s: %w", g.Kind, g.Name, err)
+	if g.Kind != TopicResource {
+		var err error
+		if has, known, err = g.askCoordinator(ctx, adm); err != nil {
+			return nil, fmt.Errorf("fetch authorized operations of %s %s: %w", g.Kind, g.Name, err)
+		}
 	}
 	if !known {
 		return nil, nil
@@ -277,49 +270,29 @@ func (g Grant) missing(ctx context.Context, adm *kadm.Client, allowed map[string
 	}), nil
 }
 
-// allowedOnGroup returns the operations allowed on a group. known is false if the broker did not report them.
-func allowedOnGroup(ctx context.Context, adm *kadm.Client, name string) (has []kadm.ACLOperation, known bool, err error) {
-	groups, err := adm.DescribeGroups(ctx, name)
-	if err == nil {
-		err = groups[name].Err
+// askCoordinator returns the operations for which the user has permission on a group or a transactional id. known is false if
+// the broker did not report them. For a transactional id, it reports only that the user has no permission to describe it.
+func (g Grant) askCoordinator(ctx context.Context, adm *kadm.Client) (has []kadm.ACLOperation, known bool, err error) {
+	if g.Kind == GroupResource {
+		groups, failure := adm.DescribeGroups(ctx, g.Name)
+		has, err = groups[g.Name].AuthorizedOperations, cmp.Or(failure, groups[g.Name].Err)
+	} else {
+		transactions, failure := adm.DescribeTransactions(ctx, g.Name)
+		err = cmp.Or(failure, transactions[g.Name].Err)
 	}
 	switch {
-	case errors.Is(err, kerr.GroupAuthorizationFailed):
+	case errors.Is(err, kerr.GroupAuthorizationFailed), errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
 		return nil, true, nil
-	case errors.Is(err, kerr.GroupIDNotFound) || coordinatorUnavailable(err):
-		return nil, false, nil
-	case err != nil:
-		return nil, false, err
-	}
-	has = groups[name].AuthorizedOperations
-	return has, len(has) > 0, nil
-}
-
-// allowedOnTransaction returns known and no operations if the user has no permission to describe a transactional id. Otherwise,
-// the operations are unknown.
-func allowedOnTransaction(ctx context.Context, adm *kadm.Client, id string) (has []kadm.ACLOperation, known bool, err error) {
-	described, err := adm.DescribeTransactions(ctx, id)
-	if err == nil {
-		err = described[id].Err
-	}
-	switch {
-	case errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
-		return nil, true, nil
-	case err == nil || errors.Is(err, kerr.TransactionalIDNotFound) || coordinatorUnavailable(err):
+	case errors.Is(err, kerr.GroupIDNotFound), errors.Is(err, kerr.TransactionalIDNotFound), coordinatorUnavailable(err):
 		return nil, false, nil
 	}
-	return nil, false, err
+	return has, len(has) > 0, err
 }
 
 // coordinatorUnavailable reports whether err means that no coordinator can answer at the moment. Brokers create coordinators
 // with the first group or transaction. While a coordinator moves, clients that need it retry.
 func coordinatorUnavailable(err error) bool {
-	for _, e := range []error{kerr.CoordinatorNotAvailable, kerr.CoordinatorLoadInProgress, kerr.NotCoordinator} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	return errors.Is(err, kerr.CoordinatorNotAvailable) || errors.Is(err, kerr.CoordinatorLoadInProgress) || errors.Is(err, kerr.NotCoordinator)
 }
 
 // AccessError lists the permissions that a user of the brokers lacks for a role.
@@ -331,12 +304,8 @@ type AccessError struct {
 
 // Error names each missing operation with its resource, and the command that prints all permissions of the role.
 func (e *AccessError) Error() string {
-	user := e.User
-	if user == "" {
-		user = "this process"
-	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s has no permission for these operations of the role %s:", user, e.Role)
+	fmt.Fprintf(&b, "%s has no permission for these operations of the role %s:", cmp.Or(e.User, "this process"), e.Role)
 	for _, g := range e.Missing {
 		fmt.Fprintf(&b, "\n  %s", g)
 	}

@@ -1,6 +1,7 @@
 package topics
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -93,19 +94,12 @@ func (k Kafka) Admin() (*kadm.Client, error) {
 	return kadm.NewClient(client), nil
 }
 
-// dialTimeout bounds a connection attempt to a broker.
+// dialTimeout bounds a connection attempt to a broker: an unreachable host must not delay a request for longer.
 const dialTimeout = 5 * time.Second
 
 // access returns the connection options of franz-go clients.
-func (k Kafka) access() (opts []kgo.Opt) {
-	switch {
-	case k.Dial != nil && k.TLS != nil:
-		opts = append(opts, kgo.Dialer(k.dialTLS))
-	case k.Dial != nil:
-		opts = append(opts, kgo.Dialer(k.Dial))
-	case k.TLS != nil:
-		opts = append(opts, kgo.DialTLSConfig(k.TLS))
-	}
+func (k Kafka) access() []kgo.Opt {
+	opts := []kgo.Opt{kgo.Dialer(k.dial)}
 	if m := k.SASL.mechanism(); m != nil {
 		opts = append(opts, kgo.SASL(m))
 	}
@@ -115,22 +109,16 @@ func (k Kafka) access() (opts []kgo.Opt) {
 	return opts
 }
 
-// dial opens a connection for a sarama client.
+// dial opens a connection of any client, with TLS if it is set.
 func (k Kafka) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
 	if k.Dial == nil {
 		k.Dial = new(net.Dialer).DialContext
 	}
-	if k.TLS != nil {
-		return k.dialTLS(ctx, network, address)
-	}
-	return k.Dial(ctx, network, address)
-}
-
-// dialTLS opens a TLS connection over Dial.
-func (k Kafka) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := k.Dial(ctx, network, address)
-	if err != nil {
-		return nil, err
+	if err != nil || k.TLS == nil {
+		return conn, err
 	}
 	settings := k.TLS.Clone()
 	if settings.ServerName == "" {
@@ -147,10 +135,9 @@ func (k Kafka) dialTLS(ctx context.Context, network, address string) (net.Conn, 
 func (k Kafka) settings() []kgo.Opt {
 	return []kgo.Opt{
 		kgo.SeedBrokers(k.Brokers...),
-		kgo.ClientID(k.clientID()),
+		kgo.ClientID(cmp.Or(k.ClientID, DefaultClientID)),
 		kgo.DisableClientMetrics(), // the KIP-714 metrics are not used
 
-		kgo.DialTimeout(dialTimeout),                // an unreachable host must not delay a request for longer
 		kgo.RequestTimeoutOverhead(5 * time.Second), // in addition to the request's own timeout: detects a hung broker
 		kgo.RetryBackoffFn(retryBackoff),            // first retry soon: most failures are a moved leader
 		kgo.MetadataMinAge(100 * time.Millisecond),  // discover a new topic quickly
@@ -214,13 +201,11 @@ func (k Kafka) Sarama() (*sarama.Config, error) {
 		return nil, err
 	}
 	c := sarama.NewConfig()
-	c.ClientID = k.clientID()
+	c.ClientID = cmp.Or(k.ClientID, DefaultClientID)
 	c.Version = sarama.V3_6_0_0 // read committed and transactions need 0.11; both embedded and real brokers support this
 	c.ChannelBufferSize = 256   // per partition: records waiting for a callback
 	c.Net.Proxy.Enable = true   // sarama bounds neither records nor headers of a batch, so the connection does
 	c.Net.Proxy.Dialer = dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-		defer cancel()
 		conn, err := k.dial(ctx, network, address)
 		if err != nil {
 			return nil, err
@@ -275,13 +260,6 @@ func (k Kafka) rebalanceTimeout() time.Duration {
 		return 2500 * time.Millisecond
 	}
 	return 10 * time.Second
-}
-
-func (k Kafka) clientID() string {
-	if k.ClientID == "" {
-		return DefaultClientID
-	}
-	return k.ClientID
 }
 
 // retryBackoff returns a delay that doubles from 25 ms up to 2 s.

@@ -22,15 +22,19 @@ type Log struct {
 	unpack kgo.Decompressor
 }
 
-// Offsets holds offsets by topic and partition.
-type Offsets map[string]map[int32]int64
+// ByPartition holds values by topic and partition.
+type ByPartition[V any] map[string]map[int32]V
 
-func (o Offsets) set(topic string, partition int32, at int64) {
-	if o[topic] == nil {
-		o[topic] = map[int32]int64{}
+// Set sets the value of a partition.
+func (m ByPartition[V]) Set(topic string, partition int32, value V) {
+	if m[topic] == nil {
+		m[topic] = map[int32]V{}
 	}
-	o[topic][partition] = at
+	m[topic][partition] = value
 }
+
+// Offsets holds offsets by topic and partition.
+type Offsets = ByPartition[int64]
 
 // NewLog returns a Log. It does not connect until it is used.
 func NewLog(k Kafka) (*Log, error) {
@@ -104,7 +108,7 @@ func offsets(what string, listed kadm.ListedOffsets, err error) (Offsets, error)
 			errs = append(errs, fmt.Errorf("list %s of %s: %w", what, o.Topic, o.Err))
 			return
 		}
-		out.set(o.Topic, o.Partition, o.Offset)
+		out.Set(o.Topic, o.Partition, o.Offset)
 	})
 	if len(missing) > 0 {
 		slices.Sort(missing)
@@ -215,16 +219,12 @@ func (l *Log) ReadAll(ctx context.Context, topic string, visit func(*kgo.Record)
 // ReadKey calls visit for the committed records in the partition of a key, in order, up to the end at the time of the call. Records
 // of other keys are among them.
 func (l *Log) ReadKey(ctx context.Context, topic, key string, visit func(*kgo.Record) error) error {
-	starts, err := l.Starts(ctx, topic)
+	e, err := l.extent(ctx, topic)
 	if err != nil {
 		return err
 	}
-	p := Partition(key, int32(len(starts[topic])))
-	end, err := l.End(ctx, topic, p)
-	if err != nil {
-		return err
-	}
-	return l.ReadTo(ctx, topic, p, starts[topic][p], end, visit)
+	p := Partition(key, int32(len(e.starts[topic])))
+	return l.ReadTo(ctx, topic, p, e.starts[topic][p], e.ends[topic][p], visit)
 }
 
 // ReadAround is ReadTo, but skips batches that are too large to read. In an input topic, groups have sent dead letters for
@@ -232,8 +232,8 @@ func (l *Log) ReadKey(ctx context.Context, topic, key string, visit func(*kgo.Re
 func (l *Log) ReadAround(ctx context.Context, topic string, partition int32, from, end int64, visit func(*kgo.Record) error) error {
 	for {
 		err := l.ReadTo(ctx, topic, partition, from, end, visit)
-		large := new(kgo.ErrDecompressTooLarge)
-		if !errors.As(err, &large) {
+		large, ok := errors.AsType[*kgo.ErrDecompressTooLarge](err)
+		if !ok {
 			return err
 		}
 		from = large.NextOffset

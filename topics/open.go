@@ -23,34 +23,20 @@ func SubjectOf(topic string) string { return topic + "-value" }
 // reports the problems of all streams together, such as a schema that cannot read records of an older one. If the registry
 // is unavailable, Open returns one error for it and makes no further requests.
 func Open(ctx context.Context, r Registry) (*Streams, error) {
-	b := &binder{ctx: ctx, registry: r}
 	s := &Streams{byTopic: map[string]binding{}}
+	var errs []error
 	for _, row := range s.rows(Profile{}) {
-		if row.stream != nil {
-			row.stream.bind(b, row.Name)
-			s.byTopic[row.Name] = row.stream
+		if row.stream == nil {
+			continue
+		}
+		s.byTopic[row.Name] = row.stream
+		err := row.stream.bind(ctx, r, row.Name)
+		if errs = append(errs, err); errors.Is(err, schemas.ErrRegistryUnavailable) {
+			break
 		}
 	}
-	if err := errors.Join(b.errs...); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("open streams: %w", err)
 	}
 	return s, nil
-}
-
-// binder registers schemas and collects the errors.
-type binder struct {
-	ctx         context.Context // the context of Open
-	registry    Registry
-	errs        []error
-	unavailable bool // the registry does not answer; errs has the error
-}
-
-// register registers the schema of a topic and returns its id.
-func (b *binder) register(topic, schema string) (int, error) {
-	if err := b.ctx.Err(); err != nil {
-		return 0, fmt.Errorf("%s: %w", topic, err)
-	}
-	id, err := b.registry.Register(b.ctx, SubjectOf(topic), schema)
-	b.unavailable = errors.Is(err, schemas.ErrRegistryUnavailable)
-	return id, err
 }

@@ -14,12 +14,20 @@ const OriginHeader = "origin-time"
 
 // OriginTime returns the time in the record's origin header, or its timestamp if the header is missing or malformed.
 func OriginTime(r *kgo.Record) schemas.Micros {
-	for _, h := range r.Headers {
-		if at, ok := ParseOrigin(h.Value); ok && h.Key == OriginHeader {
-			return at
-		}
+	if at, ok := ParseOrigin(header(r, OriginHeader)); ok {
+		return at
 	}
 	return schemas.MicrosOf(r.Timestamp)
+}
+
+// header returns the value of the record's first header with a key, or nil if there is none.
+func header(r *kgo.Record, key string) []byte {
+	for _, h := range r.Headers {
+		if h.Key == key {
+			return h.Value
+		}
+	}
+	return nil
 }
 
 // OriginValue returns the value of an origin header.

@@ -15,7 +15,7 @@ type PartitionCheckpoint struct {
 }
 
 // Checkpoint is the checkpoint of a store, by topic and partition.
-type Checkpoint map[string]map[int32]PartitionCheckpoint
+type Checkpoint = ByPartition[PartitionCheckpoint]
 
 // Bytes returns the encoded checkpoint: the offset, big-endian, and the topic's id.
 func (c PartitionCheckpoint) Bytes() []byte {
@@ -30,14 +30,6 @@ func ParseCheckpoint(b []byte) (c PartitionCheckpoint, err error) {
 	c.Next = int64(binary.BigEndian.Uint64(b))
 	copy(c.Topic[:], b[8:])
 	return c, nil
-}
-
-// Set sets the checkpoint of a partition.
-func (c Checkpoint) Set(topic string, partition int32, at PartitionCheckpoint) {
-	if c[topic] == nil {
-		c[topic] = map[int32]PartitionCheckpoint{}
-	}
-	c[topic][partition] = at
 }
 
 // ChangedTopicError is returned when a topic no longer has records that a store was filled from or still needs. The topic

@@ -68,14 +68,7 @@ var retriedForAll = sync.OnceValue(func() map[string]bool {
 })
 
 // RetryOf returns the record's retry header, if it has one.
-func RetryOf(r *kgo.Record) (Retry, bool) {
-	for _, h := range r.Headers {
-		if h.Key == RetryHeader {
-			return ParseRetry(h.Value)
-		}
-	}
-	return Retry{}, false
-}
+func RetryOf(r *kgo.Record) (Retry, bool) { return ParseRetry(header(r, RetryHeader)) }
 
 // NewDeadLetter returns the dead letter for a record that a group cannot process. Package rows builds its own.
 func NewDeadLetter(group string, r *kgo.Record, reason string) *schemas.DeadLetter {

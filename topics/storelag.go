@@ -93,7 +93,7 @@ func mostOf(committed map[string]Offsets) Offsets {
 	for _, offsets := range committed {
 		for topic, partitions := range offsets {
 			for p, at := range partitions {
-				most.set(topic, p, max(most[topic][p], at))
+				most.Set(topic, p, max(most[topic][p], at))
 			}
 		}
 	}

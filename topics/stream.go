@@ -1,6 +1,7 @@
 package topics
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -73,19 +74,16 @@ func (s *Stream[T]) encodeAny(rec any) ([]byte, error) {
 func (s *Stream[T]) record() string { return reflect.TypeFor[T]().Name() }
 
 // bind registers the schema of T for a topic.
-func (s *Stream[T]) bind(b *binder, topic string) {
-	s.Name = topic
-	if b.unavailable {
-		return
-	}
+func (s *Stream[T]) bind(ctx context.Context, r Registry, topic string) error {
 	text, err := schemas.Schema[T]()
-	if err == nil {
-		var id int
-		if id, err = b.register(topic, text); err == nil {
-			s.serde, err = schemas.NewSerde[T](SubjectOf(topic), id, b.registry)
-		}
-	}
 	if err != nil {
-		b.errs = append(b.errs, err)
+		return err
 	}
+	id, err := r.Register(ctx, SubjectOf(topic), text)
+	if err != nil {
+		return err
+	}
+	s.Name = topic
+	s.serde, err = schemas.NewSerde[T](SubjectOf(topic), id, r)
+	return err
 }

@@ -1,6 +1,7 @@
 package topics
 
 import (
+	"context"
 	"slices"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -103,7 +104,7 @@ type Streams struct {
 
 // binding is a *Stream of any record type.
 type binding interface {
-	bind(b *binder, topic string)
+	bind(ctx context.Context, r Registry, topic string) error
 	record() string
 	encodeAny(rec any) ([]byte, error)
 }
@@ -159,12 +160,9 @@ func (s *Streams) ofPins() []row {
 			Name: ItemFeatures, Key: "pin",
 			Writers: list{Objects}, Readers: list{Features}, Personal: "anonymous shares in counts, sketches and means",
 		}},
-		{&s.HotPins, Topic{
-			Name: HotPins, Key: "pin", Compact: true, GlobalTable: true,
-			Writers: list{Objects}, Personal: "authors of frequently shown pins",
-		}},
+		{&s.HotPins, Topic{Name: HotPins, Key: "pin", GlobalTable: true, Writers: list{Objects}, Personal: "authors of frequently shown pins"}},
 		{&s.PopularPins, Topic{
-			Name: PopularPins, Key: "partition and slot", Compact: true, GlobalTable: true, Explicit: true,
+			Name: PopularPins, Key: "partition and slot", GlobalTable: true, Explicit: true,
 			Writers: list{Objects}, Personal: "authors of popular pins",
 		}},
 	}
@@ -185,7 +183,7 @@ func (s *Streams) ofUsers() []row {
 		{&s.EdgeWeights, Topic{Name: EdgeWeights, Key: "followee", Writers: list{Actors}, Readers: list{Fanout}}},
 		{&s.Affinities, Topic{Name: Affinities, Key: "user", Writers: list{Actors}, Readers: list{Pools}}},
 		{&s.UsersDeleted, Topic{
-			Name: UsersDeleted, Key: "user", Compact: true, GlobalTable: true,
+			Name: UsersDeleted, Key: "user", GlobalTable: true,
 			Writers: list{Actors}, Readers: list{Materialize, Interests, Insights}, Personal: "deletion of the user",
 		}},
 		{&s.Erasures, Topic{
@@ -205,10 +203,7 @@ func (s *Streams) ofEdges() []row {
 		{&s.RelatedPairs, Topic{Name: RelatedPairs, Key: "none", Explicit: true, Writers: list{Related}, Readers: list{Related}}},
 		{&s.Deliveries, Topic{Name: Deliveries, Key: "followee", Explicit: true, Writers: list{Fanout, Related}, Readers: list{Pools}}},
 		{&s.EdgeModes, Topic{Name: EdgeModes, Key: "followee", Writers: list{Pools}, Readers: list{Fanout}}},
-		{&s.RecentsPulled, Topic{
-			Name: RecentsPulled, Key: "followee and slot", Compact: true, GlobalTable: true, Explicit: true,
-			Writers: list{Fanout},
-		}},
+		{&s.RecentsPulled, Topic{Name: RecentsPulled, Key: "followee and slot", GlobalTable: true, Explicit: true, Writers: list{Fanout}}},
 	}
 }
 
@@ -247,10 +242,7 @@ func (s *Streams) ofOperations() []row {
 			Writers: append(RowGroups(), Materialize, Features, FeatureFiles), Readers: list{Retries}, Personal: unreadData,
 		}},
 		{&s.InterestMarks, Topic{Name: InterestMarks, Key: "none", Explicit: true, Writers: list{Interests}, Readers: list{Interests}}},
-		{&s.InterestDecisions, Topic{
-			Name: InterestDecisions, Key: "term", Compact: true, GlobalTable: true,
-			Writers: list{Serving}, Personal: noData,
-		}},
+		{&s.InterestDecisions, Topic{Name: InterestDecisions, Key: "term", GlobalTable: true, Writers: list{Serving}, Personal: noData}},
 		{&s.RetryOrders, Topic{Name: RetryOrders, Key: "topic", Writers: list{Serving}, Readers: list{Retries}, Personal: unreadData}},
 	}
 }

@@ -20,14 +20,7 @@ func WithTrace(ctx context.Context, headers []kgo.RecordHeader) []kgo.RecordHead
 }
 
 // traceOf returns the span context in the headers of a record.
-func traceOf(r *kgo.Record) trace.SpanContext {
-	for _, h := range r.Headers {
-		if h.Key == tracing.Header {
-			return tracing.Parse(h.Value)
-		}
-	}
-	return trace.SpanContext{}
-}
+func traceOf(r *kgo.Record) trace.SpanContext { return tracing.Parse(header(r, tracing.Header)) }
 
 // maxTraced bounds the traced events of one publication. A request may contain ten thousand events, and several groups
 // process each.

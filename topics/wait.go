@@ -23,11 +23,19 @@ type Reader struct {
 
 func (r Reader) reads(topic string) bool { return slices.Contains(r.Topics, topic) }
 
-// ReadersOf returns the consumers of a catalogue, apart from those of global tables, of which there is one per process.
+// ReadersOf returns the consumers of a catalogue, in the order in which records reach them, apart from those of global tables,
+// of which there is one per process.
 func ReadersOf(catalogue []Topic) []Reader {
 	var readers []Reader
-	for _, group := range consumers(catalogue) {
-		readers = append(readers, Reader{group, readBy(catalogue, group), slices.Contains(instanceReaders(), group)})
+	for _, t := range catalogue {
+		for _, group := range t.Readers {
+			i := slices.IndexFunc(readers, func(r Reader) bool { return r.Group == group })
+			if i < 0 {
+				i = len(readers)
+				readers = append(readers, Reader{Group: group, Each: slices.Contains(instanceReaders(), group)})
+			}
+			readers[i].Topics = append(readers[i].Topics, t.Name)
+		}
 	}
 	return readers
 }
@@ -148,9 +156,9 @@ type missingTopics struct{ since time.Time }
 
 // exceedPatience evaluates the error of a check, and reports whether topics have been missing for missingPatience.
 func (m *missingTopics) exceedPatience(err error) bool {
-	var missing *MissingTopicsError
+	_, missing := errors.AsType[*MissingTopicsError](err)
 	switch {
-	case !errors.As(err, &missing):
+	case !missing:
 		m.since = time.Time{}
 	case m.since.IsZero():
 		m.since = time.Now()
@@ -216,7 +224,7 @@ func (w *waiter) check(ctx context.Context) (state WaitState, err error) {
 	}
 	for _, r := range readers {
 		for _, topic := range r.Topics {
-			lag, err := w.lag(ctx, r.Group, topic, committed[r.Group][topic], ends[topic])
+			lag, err := w.lag(ctx, r.Group, extent{w.first.starts, ends}.positions(topic, committed[r.Group][topic]))
 			if err != nil {
 				return state, err
 			}
@@ -328,15 +336,14 @@ func (w *waiter) ends(ctx context.Context, readers []Reader) (Offsets, error) {
 	return first.ends, nil
 }
 
-// lag returns the number of records of a topic that the group has not processed, or 0 if none of them is old.
-func (w *waiter) lag(ctx context.Context, group, topic string, committed, ends map[int32]int64) (sum int64, err error) {
-	for p, end := range ends {
-		from, ok := committed[p]
-		if !ok {
-			from = w.first.starts[topic][p]
+// lag returns the number of records after the positions of a group, or 0 if none of them is old.
+func (w *waiter) lag(ctx context.Context, group string, positions []Position) (sum int64, err error) {
+	for _, at := range positions {
+		if at.Committed >= 0 {
+			at.Start = at.Committed // records that retention deleted unread count, too
 		}
-		b := w.backlog(groupPartition{group, topic, p}, w.first.ends[topic][p], max(w.since, w.latest))
-		records, err := w.log.unprocessed(ctx, b, logRange{topic, p, from, end, readBytes})
+		b := w.backlog(groupPartition{group, at.Topic, at.Partition}, w.first.ends[at.Topic][at.Partition], max(w.since, w.latest))
+		records, err := w.log.unprocessed(ctx, b, at, readBytes)
 		if err != nil {
 			return 0, err
 		}

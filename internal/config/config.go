@@ -244,8 +244,7 @@ func leaves(cfg any) []leaf {
 	var out []leaf
 	var walk func(v reflect.Value, path string)
 	walk = func(v reflect.Value, path string) {
-		for i := range v.NumField() {
-			field := v.Type().Field(i)
+		for field, value := range v.Fields() {
 			name, options, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 			if name == "-" || !field.IsExported() {
 				continue
@@ -253,11 +252,11 @@ func leaves(cfg any) []leaf {
 			at := path + name
 			switch {
 			case options == "inline":
-				walk(v.Field(i), path)
+				walk(value, path)
 			case field.Type.Kind() == reflect.Struct:
-				walk(v.Field(i), at+".")
+				walk(value, at+".")
 			default:
-				out = append(out, leaf{path: at, field: field, value: v.Field(i)})
+				out = append(out, leaf{path: at, field: field, value: value})
 			}
 		}
 	}
@@ -294,9 +293,6 @@ func show(v reflect.Value) string {
 	}
 	if v.Kind() == reflect.String {
 		return v.String()
-	}
-	if d, ok := v.Interface().(time.Duration); ok {
-		return settings.Short(d)
 	}
 	var node yaml.Node
 	if err := node.Encode(v.Interface()); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"strings"
 	"time"
 
@@ -99,7 +100,7 @@ func applyOptions(n, before *yaml.Node, path string, keys map[string]Key, o Opti
 		if !isLeaf {
 			applyOptions(value, was, at, keys, o)
 		}
-		if o.Changed && (isLeaf && same(value, was) || !isLeaf && len(value.Content) == 0) {
+		if o.Changed && (isLeaf && reflect.DeepEqual(value, was) || !isLeaf && len(value.Content) == 0) {
 			continue
 		}
 		if o.Docs && isLeaf {
@@ -140,16 +141,4 @@ func valueOf(mapping *yaml.Node, name string) *yaml.Node {
 		}
 	}
 	return new(yaml.Node)
-}
-
-func same(a, b *yaml.Node) bool {
-	if a.Kind != b.Kind || a.Value != b.Value || len(a.Content) != len(b.Content) {
-		return false
-	}
-	for i := range a.Content {
-		if !same(a.Content[i], b.Content[i]) {
-			return false
-		}
-	}
-	return true
 }

@@ -46,9 +46,14 @@ func upTo(bucket int) time.Duration {
 func (h *Histogram) Add(d time.Duration) {
 	h.counts[bucketOf(d)].Add(1)
 	h.sum.Add(int64(d))
+	raise(&h.most, int64(d))
+}
+
+// raise sets v to n, unless it is higher.
+func raise(v *atomic.Int64, n int64) {
 	for {
-		most := h.most.Load()
-		if int64(d) <= most || h.most.CompareAndSwap(most, int64(d)) {
+		old := v.Load()
+		if n <= old || v.CompareAndSwap(old, n) {
 			return
 		}
 	}

@@ -146,12 +146,7 @@ func (r *running) request(ctx context.Context, n int) {
 	}
 	r.answered.Add(1)
 	r.latency.Add(took)
-	for at := int64(time.Since(r.began)); ; {
-		last := r.last.Load()
-		if last >= at || r.last.CompareAndSwap(last, at) {
-			return
-		}
-	}
+	raise(&r.last, int64(time.Since(r.began)))
 }
 
 func (r *running) result(missed int64) Result {

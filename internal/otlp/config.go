@@ -2,7 +2,6 @@ package otlp
 
 import (
 	"errors"
-	"fmt"
 	"net/url"
 	"strings"
 	"time"
@@ -36,23 +35,18 @@ func DefaultConfig() Config { return settings.Defaults[Config]() }
 
 // Validate reports every field that is out of range.
 func (c Config) Validate() error {
-	problems := []error{
-		settings.Validate(c),
-	}
-	problem := func(ok bool, format string, args ...any) {
-		if !ok {
-			problems = append(problems, fmt.Errorf(format, args...))
-		}
-	}
+	problems := settings.Problems{settings.Validate(c)}
 	if c.Endpoint != "" {
-		problems = append(problems, settings.Under("endpoint", checkEndpoint(c.Endpoint)))
+		problems.Add(settings.Under("endpoint", checkEndpoint(c.Endpoint)))
 	}
 	for name, value := range c.Headers {
-		problem(httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(value.Reveal()), "headers: %q: invalid name or value", name)
-		problems = append(problems, settings.Under("headers", value.Check()))
+		valid := httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(value.Reveal())
+		problems.Want(valid, "headers: %q: invalid name or value", name)
+		problems.Add(settings.Under("headers", value.Check()))
 	}
-	problem(c.ServiceName != "" && len(c.ServiceName) <= 128, "service_name: %d bytes: want 1 to 128", len(c.ServiceName))
-	return errors.Join(append(problems, c.Client.Validate())...)
+	problems.Want(c.ServiceName != "" && len(c.ServiceName) <= 128, "service_name: %d bytes: want 1 to 128", len(c.ServiceName))
+	problems.Add(c.Client.Validate())
+	return problems.Err()
 }
 
 // checkEndpoint returns an error for an invalid address. The error does not contain the address, which may contain a

@@ -34,10 +34,9 @@ func Defaults[T any]() T {
 }
 
 func setDefaults(v reflect.Value) {
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
+	for f, field := range v.Fields() {
 		if f.Type.Kind() == reflect.Struct && f.IsExported() {
-			setDefaults(v.Field(i))
+			setDefaults(field)
 		}
 		text, ok := f.Tag.Lookup("default")
 		if !ok {
@@ -47,7 +46,7 @@ func setDefaults(v reflect.Value) {
 		if err != nil {
 			panic(fmt.Sprintf("%s.%s: default %q: %v", v.Type(), f.Name, text, err))
 		}
-		v.Field(i).Set(value)
+		field.Set(value)
 	}
 }
 
@@ -56,8 +55,7 @@ func setDefaults(v reflect.Value) {
 func Validate(config any) error {
 	v := reflect.Indirect(reflect.ValueOf(config))
 	var problems []error
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
+	for f := range v.Fields() {
 		if limits, ok := f.Tag.Lookup("range"); ok {
 			problems = append(problems, check(v, f, limits))
 		}
@@ -124,9 +122,9 @@ func bound(parent reflect.Value, f reflect.StructField, text string) reflect.Val
 	if text == "" {
 		return reflect.Value{}
 	}
-	for i := range parent.NumField() {
-		if Name(parent.Type().Field(i)) == text {
-			return parent.Field(i)
+	for other, value := range parent.Fields() {
+		if Name(other) == text {
+			return value
 		}
 	}
 	value, err := parse(text, f.Type)
@@ -207,9 +205,8 @@ func Short(d time.Duration) string {
 func Nested(config any) error {
 	v := reflect.ValueOf(config).Elem()
 	var problems []error
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		nested, ok := v.Field(i).Addr().Interface().(interface{ Validate() error })
+	for f, field := range v.Fields() {
+		nested, ok := field.Addr().Interface().(interface{ Validate() error })
 		switch {
 		case !ok || f.Type.Kind() != reflect.Struct:
 		case strings.HasSuffix(f.Tag.Get("yaml"), ",inline"):

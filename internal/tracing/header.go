@@ -21,16 +21,8 @@ func Value(of trace.SpanContext) []byte {
 	if !of.IsValid() {
 		return nil
 	}
-	id, span := of.TraceID(), of.SpanID()
-	out := make([]byte, 0, headerBytes)
-	out = append(out, "00-"...)
-	out = hex.AppendEncode(out, id[:])
-	out = append(out, '-')
-	out = hex.AppendEncode(out, span[:])
-	if of.IsSampled() {
-		return append(out, "-01"...)
-	}
-	return append(out, "-00"...)
+	flags := of.TraceFlags() & trace.FlagsSampled
+	return []byte("00-" + of.TraceID().String() + "-" + of.SpanID().String() + "-" + flags.String())
 }
 
 // Parse reads a header. It returns an invalid span context if the header is missing or malformed.

@@ -5,6 +5,7 @@ package visibility
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -126,15 +127,7 @@ func (g *Graph) follows(f *schemas.Facets, needed Edges) bool {
 	if needed&AuthorOrBoard != 0 && (has(g.Follows, f.Author) || has(g.Follows, f.Board)) {
 		return true
 	}
-	if needed&Interest == 0 {
-		return false
-	}
-	for _, id := range f.Interests {
-		if has(g.Follows, id) {
-			return true
-		}
-	}
-	return false
+	return needed&Interest != 0 && slices.ContainsFunc(f.Interests, func(id schemas.InterestID) bool { return has(g.Follows, id) })
 }
 
 func has[T ~string, V any](set map[schemas.ID]V, id T) bool {

@@ -26,6 +26,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -267,10 +268,10 @@ func (s *Server) listen(ctx context.Context) error {
 		return errors.Join(err, kafka.Close(), web.Close())
 	}
 	s.address = kafka.Addr().String()
-	if err := recoverDir(s.brokerDir(), d); err != nil {
-		return errors.Join(fmt.Errorf("open %s: %w", s.brokerDir(), err), kafka.Close(), s.registry.close())
+	if err = recoverDir(s.brokerDir(), d); err == nil {
+		s.broker, err = kfake.NewCluster(s.brokerOptions(kafka)...)
 	}
-	if s.broker, err = kfake.NewCluster(s.brokerOptions(kafka)...); err != nil {
+	if err != nil {
 		return errors.Join(fmt.Errorf("open %s: %w", s.brokerDir(), err), kafka.Close(), s.registry.close())
 	}
 	debug.FreeOSMemory() // the start has read all logs
@@ -336,10 +337,8 @@ func (l *brokerLog) Logf(level kfake.LogLevel, format string, args ...any) {
 
 // isTiming reports whether a warning of the broker is about the timing of a client.
 func isTiming(format string) bool {
-	for _, prefix := range []string{"txn:", "txn timeout abort:", "consumerHeartbeatLate:", "consumerRebalanceTimeout:", "consumerSessionTimeout:", "OffsetCommit STALE:"} {
-		if strings.HasPrefix(format, prefix) {
-			return true
-		}
-	}
-	return false
+	subject, _, _ := strings.Cut(format, ":")
+	return slices.Contains([]string{
+		"txn", "txn timeout abort", "consumerHeartbeatLate", "consumerRebalanceTimeout", "consumerSessionTimeout", "OffsetCommit STALE",
+	}, subject)
 }

@@ -2,6 +2,7 @@ package generation
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,13 +36,6 @@ func ParseMark(value []byte) (m Mark, ok bool) {
 // IsMark reports whether a record has the form of a mark: no key, no value, and the header. A record with a key or a value is an
 // ordinary record with any headers.
 func IsMark(r *kgo.Record) bool {
-	if len(r.Key) > 0 || r.Value != nil {
-		return false
-	}
-	for _, h := range r.Headers {
-		if h.Key == MarkHeader {
-			return true
-		}
-	}
-	return false
+	isHeader := func(h kgo.RecordHeader) bool { return h.Key == MarkHeader }
+	return len(r.Key) == 0 && r.Value == nil && slices.ContainsFunc(r.Headers, isHeader)
 }

@@ -58,7 +58,7 @@ func newPipeline(t *testing.T, cfg pools.Config) *pipeline {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.publisher.Close)
-	p.deleted = topics.NewDeletedUsers(p.Kafka, p.Streams, "test", log)
+	p.deleted = topics.DeletedUsers{GlobalTable: topics.NewGlobalTable(p.Kafka, p.Streams.UsersDeleted, "test", log)}
 	slots := topics.NewGlobalTable(p.Kafka, p.Streams.RecentsPulled, "test", log)
 	slots.OnChange(p.pulled.Change)
 	p.Hold(p.deleted.Run)
