@@ -39,11 +39,8 @@ type ReplayedEvents struct {
 // by the current rules.
 type replayer struct {
 	*access
-	source       schemas.Source                // publish only to followees of this source; "": to all
-	since, until time.Time                     // arrival of the events: from since, before until; zero: unbounded
-	followees    map[schemas.Followee]struct{} // only pins that some event assigns to one of these; nil: all pins
-	rate         float64                       // events per second, above 0
-	resume       bool                          // continue the last run with the same source and span
+	ReplayOptions
+	followees map[schemas.Followee]struct{} // only pins that some event assigns to one of these; nil: all pins
 
 	run     string // the name of this run
 	to      publisher
@@ -62,8 +59,8 @@ type reached struct {
 // still take effect, and a run with resume continues after them.
 func (r *replayer) replay(ctx context.Context) (ReplayedEvents, error) {
 	start := time.Now()
-	r.run, r.reached, r.done = r.prefix()+rand.Text(), reached{pass: 1}, ReplayedEvents{Source: r.source}
-	r.to = r.publisher(r.rate, replayBatch)
+	r.run, r.reached, r.done = r.prefix()+rand.Text(), reached{pass: 1}, ReplayedEvents{Source: r.Target.source()}
+	r.to = r.publisher(r.Rate, replayBatch)
 	if err := r.prepare(ctx); err != nil {
 		return r.done, fmt.Errorf("replay: %w", err)
 	}
@@ -86,13 +83,13 @@ func (r *replayer) prefix() string {
 		}
 		return t.UTC().Format(time.RFC3339Nano)
 	}
-	return fmt.Sprintf("%s|%s|%s|", r.source, name(r.since), name(r.until))
+	return fmt.Sprintf("%s|%s|%s|", r.Target.source(), name(r.Since), name(r.Until))
 }
 
 // prepare finds the position of a resumed run, and the pins to replay.
 func (r *replayer) prepare(ctx context.Context) error {
 	err := r.checkPartitions(ctx)
-	if err == nil && r.resume {
+	if err == nil && r.Resume {
 		err = r.findRun(ctx)
 	}
 	if err == nil && r.followees != nil {
@@ -235,7 +232,7 @@ func (r *replayer) partition(ctx context.Context, task topics.Progress, pass, p 
 
 // encode returns the encoded Replay for an event, or nil if the event is not selected.
 func (r *replayer) encode(rec *kgo.Record, pass int32) ([]byte, error) {
-	before, late := rec.Timestamp.Before(r.since), !r.until.IsZero() && !rec.Timestamp.Before(r.until)
+	before, late := rec.Timestamp.Before(r.Since), !r.Until.IsZero() && !rec.Timestamp.Before(r.Until)
 	if before || late || topics.Partition(string(rec.Key), r.Kafka.Partitions) != rec.Partition { // misplaced records were re-emitted to the right partition
 		return nil, nil
 	}
@@ -250,6 +247,6 @@ func (r *replayer) encode(rec *kgo.Record, pass int32) ([]byte, error) {
 		return nil, nil
 	}
 	return r.streams.Replays.Encode(&schemas.Replay{
-		Pin: schemas.PinID(e.Object), Event: rec.Value, Source: r.source, Run: r.run, Pass: pass, Offset: rec.Offset,
+		Pin: schemas.PinID(e.Object), Event: rec.Value, Source: r.Target.source(), Run: r.run, Pass: pass, Offset: rec.Offset,
 	})
 }
