@@ -79,11 +79,8 @@ const (
 )
 
 // completeTargets completes the target of rebuild and replay.
-func completeTargets(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
-	for _, target := range generations.Targets() {
-		names = append(names, string(target))
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+func completeTargets(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return texts(generations.Targets()), cobra.ShellCompDirectiveNoFileComp
 }
 
 // check reports every error in the flags.
