@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -112,26 +111,17 @@ func (r *replayer) checkPartitions(ctx context.Context) error {
 
 // findRun finds the last run with the same prefix, and sets the name, position and count of this one.
 func (r *replayer) findRun(ctx context.Context) error {
-	var newest time.Time
-	last, counts := "", map[string]int64{}
-	passes := map[string]reached{}
-	err := r.log.ReadAll(ctx, topics.Replays, func(rec *kgo.Record) error {
-		e, err := r.streams.Replays.Decode(rec.Value)
-		if err != nil || !strings.HasPrefix(e.Run, r.prefix()) {
-			return nil
-		}
-		if !rec.Timestamp.Before(newest) {
-			newest, last = rec.Timestamp, e.Run
-		}
+	counts, passes := map[string]int64{}, map[string]reached{}
+	runOf := func(e *schemas.Replay) string { return e.Run }
+	last, err := newestRun(ctx, r.log, r.streams.Replays, r.prefix(), runOf, func(e *schemas.Replay, rec *kgo.Record) {
 		counts[e.Run]++
 		passes[e.Run] = passes[e.Run].with(e.Pass, rec.Partition, e.Offset+1)
-		return nil
 	})
+	if err == nil && last == "" {
+		err = errors.New("no run to resume")
+	}
 	if err != nil {
 		return err
-	}
-	if last == "" {
-		return errors.New("no run to resume")
 	}
 	r.run, r.reached, r.done.Before = last, passes[last], counts[last]
 	return nil
