@@ -24,7 +24,9 @@ const maxListedValue = 4 << 10
 
 // readDeadLetters calls visit for the dead letters up to the current end, partition by partition. from returns the offset at
 // which to start in a partition, given its end.
-func readDeadLetters(ctx context.Context, l *topics.Log, s *topics.Streams, from func(p int32, end int64) int64, visit func(api.DeadLetter) error) error {
+func readDeadLetters(
+	ctx context.Context, l *topics.Log, s *topics.Streams, from func(p int32, end int64) int64, visit func(api.DeadLetter) error,
+) error {
 	listed, err := l.Ends(ctx, topics.DeadLetters)
 	if err != nil {
 		return err
