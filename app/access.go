@@ -148,7 +148,8 @@ func (a *admin) handler() http.Handler {
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	return a.rejectForeign(mux)
+	// Reject cross-site requests from browsers, because a profile takes CPU time, and unknown host names (DNS rebinding).
+	return foreign.RefuseNames(foreign.RefusePages(mux, foreign.Page), a.hosts...)
 }
 
 // requireToken rejects requests without the static token of the metrics.
@@ -162,12 +163,6 @@ func (a *admin) requireToken(h http.Handler) http.Handler {
 		}
 		h.ServeHTTP(w, r)
 	})
-}
-
-// rejectForeign rejects cross-site requests from browsers, because a profile takes CPU time, and requests with an
-// unknown host name (DNS rebinding).
-func (a *admin) rejectForeign(h http.Handler) http.Handler {
-	return foreign.RefuseNames(foreign.RefusePages(h, foreign.Page), a.hosts...)
 }
 
 // closeListener closes a listener unless its server has closed it.

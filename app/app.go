@@ -94,7 +94,8 @@ func openParts(ctx context.Context, o Options, parts []opener) (_ *App, err erro
 			err = errors.Join(err, p.Close())
 		}
 	}()
-	if err := registerProcess(p.metrics); err != nil {
+	process := collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})
+	if err := errors.Join(p.metrics.Register(collectors.NewGoCollector()), p.metrics.Register(process)); err != nil {
 		return nil, err
 	}
 	for _, open := range slices.Concat([]opener{(*App).openTracing}, parts, []opener{(*App).openConfigReload}) {
@@ -104,12 +105,6 @@ func openParts(ctx context.Context, o Options, parts []opener) (_ *App, err erro
 	}
 	p.supervisor = processors.NewSupervisor(processors.DefaultBackoff(), p.log, p.components...)
 	return p, nil
-}
-
-func registerProcess(reg *prometheus.Registry) error {
-	return errors.Join(
-		reg.Register(collectors.NewGoCollector()),
-		reg.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})))
 }
 
 // component adds a component that runs under the supervisor.
@@ -184,9 +179,14 @@ func (p *App) Ready(ctx context.Context) error {
 
 // awaitReady reports whether the App became ready before ctx was done.
 func (p *App) awaitReady(ctx context.Context) bool {
+	return await(ctx, func() bool { return len(p.missing()) == 0 })
+}
+
+// await reports whether a condition became true before ctx was done.
+func await(ctx context.Context, condition func() bool) bool {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for len(p.missing()) > 0 {
+	for !condition() {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

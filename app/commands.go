@@ -140,7 +140,10 @@ func (c *Config) DoctorChecks(environ []string, source string) ([]doctor.Check, 
 	if err != nil {
 		return nil, err
 	}
-	local := newLocalTransport(at)
+	local, url, err := c.localClient(at)
+	if err != nil {
+		return nil, err
+	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
@@ -150,7 +153,7 @@ func (c *Config) DoctorChecks(environ []string, source string) ([]doctor.Check, 
 	checks := []doctor.Check{
 		doctor.Program(version, source),
 		dir.Check(),
-		doctor.Process(&http.Client{Transport: local}, local.url, version),
+		doctor.Process(local, url, version),
 	}
 	if embedded {
 		checks = append(checks, doctor.Ports(map[string]string{"http": c.HTTP, "kafka": c.Kafka[0], "registry": c.Registry}))
@@ -165,28 +168,14 @@ func (c *Config) DoctorChecks(environ []string, source string) ([]doctor.Check, 
 	return append(checks, check), err
 }
 
-// localTransport sends requests to a process on this machine, with the configured token.
-type localTransport struct {
-	url, token string
-	transport  *http.Transport
-}
-
-func newLocalTransport(at client.Config) localTransport {
-	scheme := "http://"
+// localClient returns a client of a process on this machine that sends the configured token, and the URL of the process.
+func (c *Config) localClient(at client.Config) (local *http.Client, url string, err error) {
+	as, scheme := secure.HTTP{Token: secure.Secret(at.Token)}, "http://"
 	if at.TLS != nil {
-		scheme = "https://"
+		as.TLS, scheme = c.Peers.TLS, "https://"
 	}
-	transport := &http.Transport{TLSClientConfig: at.TLS, DisableKeepAlives: true} // two requests
-	return localTransport{scheme + reachable(at.Address), at.Token, transport}
-}
-
-// RoundTrip implements http.RoundTripper. It adds the token.
-func (a localTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if a.token != "" {
-		req = req.Clone(req.Context())
-		req.Header.Set("Authorization", "Bearer "+a.token)
-	}
-	return a.transport.RoundTrip(req)
+	local, err = as.Client(&http.Transport{DisableKeepAlives: true}) // two requests
+	return local, scheme + reachable(at.Address), err
 }
 
 // reachable returns the address at which a client on this machine reaches a listener.
@@ -211,19 +200,17 @@ func feedStoreChecks(cfg Config, kafka topics.Kafka) []doctor.Check {
 	if len(at.Standby.Hosts) == 0 {
 		return checks
 	}
-	drift := doctor.Drift{Kafka: kafka, With: func(ctx context.Context, use func(primary, standby doctor.Heads)) error {
-		return withClusters(ctx, cfg.FeedStore, func(primary, standby *cassandra.Store) { use(primary, standby) })
-	}}
+	drift := doctor.Drift{Kafka: kafka, With: cfg.FeedStore.connect}
 	return append(checks, doctor.FeedStore(doctor.StandbyCheck, verify(at.Standby)), drift.Check())
 }
 
-// withClusters calls use with both clusters connected.
-func withClusters(ctx context.Context, cfg FeedStoreConfig, use func(primary, standby *cassandra.Store)) error {
-	primary, err := cassandra.New("primary", cfg.Cassandra.Config, cfg.Cassandra.Primary, cfg.MaxItems, slog.New(slog.DiscardHandler))
+// connect calls use with both clusters connected.
+func (c FeedStoreConfig) connect(ctx context.Context, use func(primary, standby doctor.Heads)) error {
+	primary, err := cassandra.New(PrimaryStore, c.Cassandra.Config, c.Cassandra.Primary, c.MaxItems, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
-	standby, err := cassandra.New(StandbyStore, cfg.Cassandra.Config, cfg.Cassandra.Standby, cfg.MaxItems, slog.New(slog.DiscardHandler))
+	standby, err := cassandra.New(StandbyStore, c.Cassandra.Config, c.Cassandra.Standby, c.MaxItems, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -231,25 +218,13 @@ func withClusters(ctx context.Context, cfg FeedStoreConfig, use func(primary, st
 	group, running := errgroup.WithContext(connected)
 	group.Go(func() error { return primary.Run(running) })
 	group.Go(func() error { return standby.Run(running) })
-	err = awaitBoth(ctx, primary, standby)
-	if err == nil {
+	if await(ctx, func() bool { return primary.Connected() && standby.Connected() }) {
 		use(primary, standby)
+	} else {
+		err = errors.New("connect to both Cassandra clusters: at least one is unreachable")
 	}
 	cancel()
 	return errors.Join(err, group.Wait())
-}
-
-func awaitBoth(ctx context.Context, stores ...*cassandra.Store) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for slices.ContainsFunc(stores, func(s *cassandra.Store) bool { return !s.Connected() }) {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return errors.New("connect to both Cassandra clusters: at least one is unreachable")
-		}
-	}
-	return nil
 }
 
 func pinotCheck(cfg Config, kafka topics.Kafka) (doctor.Check, error) {

@@ -22,10 +22,6 @@ type deadLetters struct {
 	retries *semaphore.Weighted // one at a time: two would request each retry twice
 }
 
-func newDeadLetters(k topics.Kafka, s *topics.Streams, states peers.Retries) deadLetters {
-	return deadLetters{kafka: k, streams: s, states: states, retries: semaphore.NewWeighted(1)}
-}
-
 // List returns the newest dead letters, the newest last.
 func (d deadLetters) List(ctx context.Context, limit int) ([]api.DeadLetter, error) {
 	return ops.ListDeadLetters(ctx, d.kafka, d.streams, limit)
@@ -47,15 +43,19 @@ func (d deadLetters) Limit(ctx context.Context, limit schemas.RetryLimit, operat
 
 // Kinds returns the kinds of all dead letters, sorted by name.
 func (d deadLetters) Kinds(ctx context.Context) ([]schemas.RetryKind, error) {
-	list, err := forTopics(ctx, d.topics(""), d.states.RetryKinds)
+	names := d.topics("")
+	list, err := gather(ctx, len(names), func(ctx context.Context, i int) ([]schemas.RetryKind, error) {
+		return d.states.RetryKinds(ctx, names[i])
+	})
 	slices.SortFunc(list, func(a, b schemas.RetryKind) int { return strings.Compare(a.Kind, b.Kind) })
 	return list, err
 }
 
 // Retries returns at most limit dead letters of a kind ("": all) in a state ("": all), the latest state changes first.
 func (d deadLetters) Retries(ctx context.Context, kind string, state schemas.RetryState, limit int) ([]schemas.RetriedDeadLetter, error) {
-	list, err := forTopics(ctx, d.topics(kind), func(ctx context.Context, topic string) ([]schemas.RetriedDeadLetter, error) {
-		return d.states.RetriedDeadLetters(ctx, topic, kind, state, limit)
+	names := d.topics(kind)
+	list, err := gather(ctx, len(names), func(ctx context.Context, i int) ([]schemas.RetriedDeadLetter, error) {
+		return d.states.RetriedDeadLetters(ctx, names[i], kind, state, limit)
 	})
 	slices.SortStableFunc(list, func(a, b schemas.RetriedDeadLetter) int { return int(b.Since - a.Since) })
 	return list[:min(limit, len(list))], err
@@ -73,11 +73,11 @@ func (d deadLetters) topics(kind string) []string {
 	return names
 }
 
-// forTopics calls get for each topic and returns the results in the order of the topics.
-func forTopics[T any](ctx context.Context, names []string, get func(context.Context, string) ([]T, error)) ([]T, error) {
-	results := make([][]T, len(names))
-	err := topics.Concurrently(ctx, len(names), func(ctx context.Context, i int) (err error) {
-		results[i], err = get(ctx, names[i])
+// gather calls get concurrently for 0 to n-1 and returns the results in this order.
+func gather[T any](ctx context.Context, n int, get func(ctx context.Context, i int) ([]T, error)) ([]T, error) {
+	results := make([][]T, n)
+	err := topics.Concurrently(ctx, n, func(ctx context.Context, i int) (err error) {
+		results[i], err = get(ctx, i)
 		return err
 	})
 	if err != nil {

@@ -2,10 +2,13 @@ package app
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/serving/client"
 )
 
 // healthy reports whether the doctor finds no problem with a running process.
@@ -67,4 +70,21 @@ func TestDoctor_ReportsUnavailableServers(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestLocalClient_SendsTokenToNoOtherServer(t *testing.T) {
+	t.Parallel()
+	received := make(chan string, 1)
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { received <- r.Header.Get("Authorization") }))
+	t.Cleanup(other.Close)
+	redirecting := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusFound))
+	t.Cleanup(redirecting.Close)
+	local, url, err := new(Config).localClient(client.Config{Address: redirecting.Listener.Addr().String(), Token: "token"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := local.Get(url); err == nil {
+		_ = answer.Body.Close() // it was not read
+		t.Errorf("a redirect to another server was followed with the credentials %q", <-received)
+	}
 }

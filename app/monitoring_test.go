@@ -85,8 +85,8 @@ func kindOf(name string) string {
 	return "gauge"
 }
 
-// metrics returns the metrics of all roles, with their labels.
-func metrics(t *testing.T) map[string]metric {
+// allMetrics returns the metrics of all roles, with their labels.
+func allMetrics(t *testing.T) map[string]metric {
 	t.Helper()
 	found := map[string]metric{"up": {}} // Prometheus's own
 	one := testConfig(t.TempDir())
@@ -194,7 +194,7 @@ func alerts(t *testing.T) map[string]rule {
 
 // The dashboard and the alerts must use only existing metrics and labels.
 func TestMonitoring_UsesExistingMetrics(t *testing.T) {
-	known := metrics(t)
+	known := allMetrics(t)
 	name := regexp.MustCompile(`\b(smartfeed_\w+|go_\w+|process_\w+|up)\b`)
 	grouping := regexp.MustCompile(`\b(?:by|on) \(([^)]*)\)`)
 	matcher := regexp.MustCompile(`(\w+)=~?"`)
@@ -239,7 +239,7 @@ func TestMonitoring_UsesExistingMetrics(t *testing.T) {
 // the file.
 func TestMetrics_MatchGoldenFile(t *testing.T) {
 	const file = "testdata/metrics.golden"
-	found := metrics(t)
+	found := allMetrics(t)
 	var lines []string
 	for name, m := range found {
 		labels := slices.DeleteFunc(m.labels, func(label string) bool { return label == "" })
@@ -265,7 +265,7 @@ func TestMetrics_MatchGoldenFile(t *testing.T) {
 func TestObjectives_HaveAlertAndPanel(t *testing.T) {
 	text, err := os.ReadFile("../docs/operations/monitor.md")
 	must.OK(t, err)
-	known, rules := metrics(t), alerts(t)
+	known, rules := allMetrics(t), alerts(t)
 	objectives := regexp.MustCompile("(?m)^\\| .* \\| `(smartfeed_\\w+)`[^|]*\\|[^|]*\\| (\\w+) \\|$").FindAllStringSubmatch(string(text), -1)
 	if len(objectives) < 7 {
 		t.Fatalf("found only %d objectives", len(objectives))
@@ -292,7 +292,7 @@ func TestObjectives_HaveAlertAndPanel(t *testing.T) {
 
 // The documents name only existing metrics, also in queries.
 func TestOperations_NameExistingMetrics(t *testing.T) {
-	known, named := metrics(t), 0
+	known, named := allMetrics(t), 0
 	guides, err := filepath.Glob("../docs/*/*.md")
 	must.OK(t, err)
 	for _, guide := range guides {
@@ -352,7 +352,7 @@ func TestAlerts_CoverDeadLettersAndStaleDefinitions(t *testing.T) {
 		}
 	}
 	writers := 0
-	for name := range metrics(t) {
+	for name := range allMetrics(t) {
 		if !strings.HasSuffix(name, "_dead_letters_total") {
 			continue
 		}

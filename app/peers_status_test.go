@@ -2,7 +2,6 @@ package app
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"syscall"
@@ -106,8 +105,9 @@ func TestStatus_CoversAllProcesses(t *testing.T) {
 	if len(objects(s).Partitions) == 0 {
 		t.Error("the status does not include the groups of the responding process")
 	}
-	asker := newLocalTransport(client.Config{Address: own})
-	said := doctor.Run(t.Context(), time.Minute, doctor.Process(&http.Client{Transport: asker}, asker.url, version))[0].Findings
+	asker, url, err := new(Config).localClient(client.Config{Address: own})
+	must.OK(t, err)
+	said := doctor.Run(t.Context(), time.Minute, doctor.Process(asker, url, version))[0].Findings
 	if !slices.ContainsFunc(said, func(f doctor.Finding) bool {
 		return f.Level == doctor.Warning && strings.Contains(f.Message, "the state of "+two+": ")
 	}) {

@@ -3,9 +3,8 @@ package app
 import (
 	"context"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/internal/metrics"
 	"github.com/smartfeed/smartfeed/internal/reload"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -32,19 +31,9 @@ func (p *App) reloads(component string, f *reload.File) {
 
 // openConfigReload reloads the configuration while the process runs.
 func (p *App) openConfigReload(context.Context) error {
-	stale := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "smartfeed_config_stale",
-		Help: "1 while the configuration file is invalid and the previous values stay in use, otherwise 0.",
-	})
-	restart := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "smartfeed_config_restart_required",
-		Help: "Number of keys that have changed in the configuration file and need a restart.",
-	})
-	for _, gauge := range []prometheus.Gauge{stale, restart} {
-		if err := p.metrics.Register(gauge); err != nil {
-			return err
-		}
-	}
+	set := metrics.New(p.metrics, "smartfeed_config_")
+	stale := set.Gauge("stale", "1 while the configuration file is invalid and the previous values stay in use, otherwise 0.")
+	restart := set.Gauge("restart_required", "Number of keys that have changed in the configuration file and need a restart.")
 	p.reloads("configuration", reload.New(reload.Config{
 		Contents: "configuration", Path: p.file.Path, Every: p.cfg.ReloadInterval, MaxBytes: config.MaxFileBytes, Log: p.log,
 		Apply: p.reloadConfig,
@@ -56,7 +45,7 @@ func (p *App) openConfigReload(context.Context) error {
 			restart.Set(float64(len(s.NeedsRestart)))
 		},
 	}))
-	return nil
+	return set.Err()
 }
 
 // reloadConfig applies the reloadable keys of the configuration file, and returns the other keys that differ from the start.

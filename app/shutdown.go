@@ -38,12 +38,10 @@ func stopWithin(ctx context.Context, timeout time.Duration, stopped <-chan error
 		return err
 	case <-ctx.Done():
 	}
-	late := time.NewTimer(timeout)
-	defer late.Stop()
 	select {
 	case err := <-stopped:
 		return err
-	case <-late.C:
+	case <-time.After(timeout):
 		return fmt.Errorf("shutdown timed out after %s: %s", timeout, running())
 	}
 }

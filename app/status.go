@@ -83,7 +83,9 @@ func (p *App) readerGroups() (names []string) {
 // processState returns the state of this process.
 func (p *App) processState() status.Process {
 	missing := p.missing()
-	s := status.Process{Version: Version(), Ready: len(missing) == 0, Missing: missing, Components: p.supervisor.State(), Groups: []status.Group{}, Reloads: p.reloadStates()}
+	s := status.Process{Groups: []status.Group{}, State: status.State{
+		Version: Version(), Ready: len(missing) == 0, Missing: missing, Components: p.supervisor.State(), Reloads: p.reloadStates(),
+	}}
 	for _, g := range p.runningGroups() {
 		s.Groups = append(s.Groups, status.NewGroup(g.Status()))
 	}

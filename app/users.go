@@ -51,17 +51,11 @@ type users struct {
 // Users returns the first users whose ids start with prefix, from all partitions. It returns an error if an owner of a
 // partition does not respond.
 func (u users) Users(ctx context.Context, prefix string, limit int) ([]schemas.UserID, error) {
-	found := make([][]schemas.UserID, u.partitions)
-	err := topics.Concurrently(ctx, len(found), func(ctx context.Context, p int) (err error) {
-		found[p], err = u.rows.Users(ctx, int32(p), prefix, limit)
-		return err
+	list, err := gather(ctx, int(u.partitions), func(ctx context.Context, p int) ([]schemas.UserID, error) {
+		return u.rows.Users(ctx, int32(p), prefix, limit)
 	})
-	if err != nil {
-		return nil, err
-	}
-	list := slices.Concat(found...)
 	slices.Sort(list)
-	return list[:min(limit, len(list))], nil
+	return list[:min(limit, len(list))], err
 }
 
 // Graph returns what a user follows and blocks, and the number of followers.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/smartfeed/smartfeed/internal/config"
 	"github.com/smartfeed/smartfeed/internal/otlp"
 	"github.com/smartfeed/smartfeed/internal/outgoing"
@@ -73,22 +75,19 @@ func (p *App) openDir(context.Context) error {
 // openKafka connects to external brokers. It returns an error if they do not grant the permissions of the role, or if
 // their topics do not match the catalogue: with another partition count, a process would map owners to wrong partitions.
 func openKafka(role string) opener {
-	return func(p *App, ctx context.Context) error { return p.openKafka(ctx, role) }
-}
-
-func (p *App) openKafka(ctx context.Context, role string) error {
-	var err error
-	if p.kafka, err = p.cfg.kafka(); err != nil {
+	return func(p *App, ctx context.Context) (err error) {
+		if p.kafka, err = p.cfg.kafka(); err != nil {
+			return err
+		}
+		p.kafka.Tracer = p.tracer
+		p.kafka.ClientID = peers.ClientID(p.cfg.peerAddress())
+		if err := topics.VerifyAccess(ctx, p.kafka, role); err != nil {
+			return err
+		}
+		profile, err := topics.VerifyAll(ctx, p.kafka, role)
+		p.kafka.Embedded = profile.Embedded
 		return err
 	}
-	p.kafka.Tracer = p.tracer
-	p.kafka.ClientID = peers.ClientID(p.cfg.peerAddress())
-	if err := topics.VerifyAccess(ctx, p.kafka, role); err != nil {
-		return err
-	}
-	profile, err := topics.VerifyAll(ctx, p.kafka, role)
-	p.kafka.Embedded = profile.Embedded
-	return err
 }
 
 // newRegistry returns a client of the registry: the embedded one, or the configured one.
@@ -314,7 +313,7 @@ func (p *App) openServer(context.Context) error {
 			return fmt.Errorf("console: %w", err)
 		}
 		deps.Feed, deps.Features, deps.Console = p.feed, p.features, console
-		deps.DeadLetters = newDeadLetters(p.kafka, p.streams, p.services.Retries)
+		deps.DeadLetters = deadLetters{p.kafka, p.streams, p.services.Retries, semaphore.NewWeighted(1)}
 		deps.Insights = insight.NewService(insight.Config{
 			Partitions: p.cfg.partitions(), SequenceDays: p.cfg.Insight.SequenceDays(), Timeout: p.cfg.Insight.Timeout,
 			Arms: func() map[string]map[string]float64 { return p.current.Load().Generator.Feeds.ArmShares() },

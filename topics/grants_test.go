@@ -19,6 +19,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -279,7 +280,7 @@ func TestGrants_SufficeForServe(t *testing.T) {
 		t.Errorf("%d dead letters are retried, %v, want 2", n, err)
 	}
 	root.SendDeadLetter(topics.Deliveries, 0, "user:a", long, 3)
-	var tooLong *ops.TooLongError
+	var tooLong *api.TooLongError
 	for range 2 {
 		n, err := retry(serve.Kafka)
 		if !errors.As(err, &tooLong) || tooLong.Topic != topics.Deliveries || n != 0 || !strings.Contains(err.Error(), "Write on topic deliveries") {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -101,7 +102,7 @@ prints all keys. Every command accepts the flags below.`,
 		p.rebuildCommand(), p.replayCommand(), p.interestsCommand(), p.tokenCommand())
 	add(inspectGroup, "Inspect:", p.queryCommand(), p.featuresCommand(), p.evaluateCommand(), p.doctorCommand(), p.benchCommand(), p.configCommand(),
 		p.idCommand(), p.versionCommand())
-	takeNoArguments(root)
+	defaultArguments(root)
 	return root
 }
 
@@ -160,13 +161,18 @@ func missingCommand(cmd *cobra.Command, args []string) error {
 	return command.Usagef("%s: want one of the commands %s%s", cmd.CommandPath(), strings.Join(names, ", "), given)
 }
 
-// takeNoArguments makes the commands below a command reject arguments, unless their field Args is set.
-func takeNoArguments(cmd *cobra.Command) {
+// defaultArguments makes the commands below a command reject arguments, unless their field Args is set. A shell completes
+// arguments with file names only if the usage line names a file or a directory.
+func defaultArguments(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		if c.Args == nil {
-			c.Args, c.ValidArgsFunction = noArguments, cobra.NoFileCompletions
+			c.Args = noArguments
 		}
-		takeNoArguments(c)
+		takesFiles := strings.Contains(c.Use, "FILE") || strings.Contains(c.Use, "DIR")
+		if c.ValidArgs == nil && c.ValidArgsFunction == nil && !takesFiles {
+			c.ValidArgsFunction = cobra.NoFileCompletions
+		}
+		defaultArguments(c)
 	}
 }
 
@@ -191,17 +197,33 @@ func complete(cmd *cobra.Command, flag string, values ...string) {
 	completeWith(cmd, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
+// openInput opens a file, or returns stdin for "-".
+func openInput(stdin io.Reader, name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(stdin), nil
+	}
+	return os.Open(name)
+}
+
 // completeWith registers a completion function for a flag.
 func completeWith(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 	// An error means that the flag does not exist. The test of completions checks each flag.
 	_ = cmd.RegisterFlagCompletionFunc(flag, f)
 }
 
-// within returns a context that expires after the value of --timeout. A timeout of 0 or less is a usage error.
-func within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc, error) {
-	if timeout <= 0 {
-		return nil, nil, command.Usagef("--timeout: %s: want above 0", timeout)
+// limitTime adds the flag --timeout to a command: its context expires after this time. A timeout of 0 or less is a usage
+// error.
+func limitTime(cmd *cobra.Command, byDefault time.Duration) *cobra.Command {
+	timeout := cmd.Flags().Duration("timeout", byDefault, "maximum time to wait")
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *timeout <= 0 {
+			return command.Usagef("--timeout: %s: want above 0", *timeout)
+		}
+		ctx, cancel := context.WithTimeoutCause(cmd.Context(), *timeout, fmt.Errorf("not done within %s", *timeout))
+		defer cancel()
+		cmd.SetContext(ctx)
+		return run(cmd, args)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not done within %s", timeout))
-	return ctx, cancel, nil
+	return cmd
 }

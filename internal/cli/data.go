@@ -173,8 +173,7 @@ type waited struct {
 }
 
 func (p *program) waitCommand() *cobra.Command {
-	var timeout time.Duration
-	cmd := &cobra.Command{
+	return limitTime(&cobra.Command{
 		Use:   "wait",
 		Short: "Wait until all published events are processed",
 		Long: `Wait until every group and store has processed all events that the brokers acknowledged before this command started. After
@@ -183,20 +182,13 @@ brokers and an unavailable Pinot controller. A missing topic is an error.`,
 		Example: "  smartfeed publish events.ndjson && smartfeed wait --timeout 30s\n  smartfeed wait -o json",
 		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
 			since := schemas.MicrosOf(time.Now())
-			ctx, cancel, err := within(cmd.Context(), timeout)
-			if err != nil {
-				return nil, err
-			}
-			defer cancel()
 			task := setup.Start("wait", -1)
 			var last topics.WaitState
-			err = setup.Wait(ctx, since, func(w topics.WaitState) { last = w; task.Say(w.String()) })
+			err := setup.Wait(cmd.Context(), since, func(w topics.WaitState) { last = w; task.Say(w.String()) })
 			done := waited{Done: err == nil, Lags: append([]topics.Lag{}, last.Lags...), Seconds: task.Done().Seconds()}
 			return output{value: done, text: func(io.Writer) error { return nil }, failure: err}, nil
 		}),
-	}
-	cmd.Flags().DurationVar(&timeout, "timeout", time.Minute, "maximum time to wait")
-	return cmd
+	}, time.Minute)
 }
 
 // trainingCommand returns the commands for training data.

@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
@@ -19,7 +17,6 @@ import (
 func (p *program) eraseCommand() *cobra.Command {
 	var unknown bool
 	var operator string
-	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "erase USER",
 		Short: "Erase a user with all data, and report what remains",
@@ -32,51 +29,41 @@ After --timeout the exit code is 1; the erasure continues.
 
 A backup from before the erasure still contains the user. Keep the output of "smartfeed erase list" apart from the backups,
 and pass it to "smartfeed erase reapply" after you restore a backup.`,
-		Example:           "  smartfeed erase user:ada\n  smartfeed erase user:ada --timeout 10m -o json",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions, // users must not be listed
+		Example: "  smartfeed erase user:ada\n  smartfeed erase user:ada --timeout 10m -o json",
+		Args:    cobra.ExactArgs(1),
 		RunE: p.prints(func(cmd *cobra.Command, args []string) (any, error) {
 			user, err := schemas.ParseUserID(args[0])
 			if err != nil {
 				return nil, command.Usagef("user: %q: %w", args[0], err)
 			}
-			ctx, cancel, err := within(cmd.Context(), timeout)
-			if err != nil {
-				return nil, err
-			}
-			defer cancel()
-			done, err := p.erase(ctx, cmd, user, ops.Eraser{Unknown: unknown, Operator: command.Operator(operator)})
+			done, err := p.erase(cmd, user, ops.Eraser{Unknown: unknown, Operator: command.Operator(operator)})
 			return output{value: done, text: func(out io.Writer) error { return printErased(out, done) }}, err
 		}),
 	}
 	cmd.AddCommand(p.eraseListCommand(), p.eraseReapplyCommand())
 	cmd.Flags().BoolVar(&unknown, "unknown", false, "also erase a user without any data")
 	cmd.Flags().StringVar(&operator, "operator", "", operatorUsage)
-	cmd.Flags().DurationVar(&timeout, "timeout", 2*time.Minute, "maximum time to wait")
-	return cmd
+	return limitTime(cmd, 2*time.Minute)
 }
 
 // erase erases a user and displays the progress.
-func (p *program) erase(ctx context.Context, cmd *cobra.Command, user schemas.UserID, eraser ops.Eraser) (ops.Erased, error) {
+func (p *program) erase(cmd *cobra.Command, user schemas.UserID, eraser ops.Eraser) (ops.Erased, error) {
 	cfg, err := p.load(cmd)
 	if err != nil {
 		return ops.Erased{}, err
 	}
-	setup, err := p.setup(cmd)
+	if eraser.Setup, err = p.setup(cmd); err != nil {
+		return ops.Erased{}, err
+	}
+	// First, because it fails at once if the brokers are unavailable.
+	remains, err := ops.Remains(cmd.Context(), eraser.Setup.Kafka, time.Now())
 	if err != nil {
 		return ops.Erased{}, err
 	}
-	remains, err := ops.Remains(ctx, setup.Kafka, time.Now()) // first, because it fails at once if the brokers are unavailable
-	if err != nil {
+	if eraser.Streams, err = eraser.Setup.Streams(cmd.Context()); err != nil {
 		return ops.Erased{}, err
 	}
-	if eraser.Streams, err = setup.Streams(ctx); err != nil {
-		return ops.Erased{}, err
-	}
-	task := setup.Start("erase "+string(user), -1)
-	defer task.Done()
-	eraser.Kafka, eraser.Readers, eraser.Say = setup.Kafka, setup.Readers(), task.Say
-	done, err := eraser.Erase(ctx, user)
+	done, err := eraser.Erase(cmd.Context(), user)
 	done.Remains = slices.Concat(remains, done.Remains, cfg.Remains(time.Now()))
 	return done, err
 }
@@ -115,8 +102,7 @@ reads this list. After each erasure, save it to a file that a restore of the bro
 }
 
 func (p *program) eraseReapplyCommand() *cobra.Command {
-	var timeout time.Duration
-	cmd := &cobra.Command{
+	return limitTime(&cobra.Command{
 		Use:   "reapply [FILE]",
 		Short: "Erase the users in FILE again, after a restore from a backup",
 		Long: `Erase every user in FILE again, after you restored brokers or stores from a backup that contains data of these users. Each
@@ -128,21 +114,12 @@ The command is idempotent. It returns when no answer contains the users. After -
 continue.`,
 		Example: "  smartfeed erase reapply erased-users.txt\n  smartfeed erase list --kafka old:9092 | smartfeed erase reapply -",
 		Args:    cobra.MaximumNArgs(1),
-		RunE: p.prints(func(cmd *cobra.Command, args []string) (any, error) {
-			ctx, cancel, err := within(cmd.Context(), timeout)
-			if err != nil {
-				return nil, err
-			}
-			defer cancel()
-			return p.eraseAgain(ctx, cmd, args)
-		}),
-	}
-	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "maximum time to wait")
-	return cmd
+		RunE:    p.prints(func(cmd *cobra.Command, args []string) (any, error) { return p.eraseAgain(cmd, args) }),
+	}, 10*time.Minute)
 }
 
 // eraseAgain erases the users in a file, or those of the topic users-deleted if there is no argument.
-func (p *program) eraseAgain(ctx context.Context, cmd *cobra.Command, args []string) (ops.ErasedAgain, error) {
+func (p *program) eraseAgain(cmd *cobra.Command, args []string) (ops.ErasedAgain, error) {
 	var users []schemas.UserID
 	if len(args) > 0 {
 		var err error
@@ -155,7 +132,7 @@ func (p *program) eraseAgain(ctx context.Context, cmd *cobra.Command, args []str
 		return ops.ErasedAgain{}, err
 	}
 	if len(args) == 0 {
-		list, err := ops.DeletedUsers(ctx, setup.Kafka, streams)
+		list, err := ops.DeletedUsers(cmd.Context(), setup.Kafka, streams)
 		if err != nil {
 			return ops.ErasedAgain{}, err
 		}
@@ -163,21 +140,15 @@ func (p *program) eraseAgain(ctx context.Context, cmd *cobra.Command, args []str
 			users = append(users, d.User)
 		}
 	}
-	task := setup.Start("erase reapply", -1)
-	defer task.Done()
-	eraser := ops.Eraser{Kafka: setup.Kafka, Streams: streams, Readers: setup.Readers(), Operator: command.Operator(""), Say: task.Say}
-	return eraser.Again(ctx, users)
+	return ops.Eraser{Setup: setup, Streams: streams, Operator: command.Operator("")}.Again(cmd.Context(), users)
 }
 
 // readUsers reads a list of users from a file, or from standard input for "-".
 func readUsers(cmd *cobra.Command, name string) ([]schemas.UserID, error) {
-	if name == "-" {
-		return ops.ReadDeletedUsers(cmd.InOrStdin())
-	}
-	f, err := os.Open(name)
+	in, err := openInput(cmd.InOrStdin(), name)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	return ops.ReadDeletedUsers(f)
+	defer in.Close()
+	return ops.ReadDeletedUsers(in)
 }

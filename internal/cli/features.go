@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -371,15 +370,12 @@ func (e *evaluation) trial(stdin io.Reader, file string) (feature.TryRequest, er
 
 // definitionIn reads a file, or standard input for "-", up to the limit of the server.
 func definitionIn(stdin io.Reader, file string) (string, error) {
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return "", fmt.Errorf("read definitions: %w", err)
-		}
-		defer f.Close()
-		stdin = f
+	in, err := openInput(stdin, file)
+	if err != nil {
+		return "", fmt.Errorf("read definitions: %w", err)
 	}
-	text, err := io.ReadAll(io.LimitReader(stdin, maxDefinitionBytes+1))
+	defer in.Close()
+	text, err := io.ReadAll(io.LimitReader(in, maxDefinitionBytes+1))
 	if err == nil && len(text) > maxDefinitionBytes {
 		err = fmt.Errorf("more than %d bytes", maxDefinitionBytes)
 	}

@@ -50,7 +50,6 @@ func (p *program) termsCommand() *cobra.Command {
 // decideCommand completes a command that publishes a decision on its first argument.
 func (p *program) decideCommand(cmd *cobra.Command, decision func(args []string) (api.DecisionRequest, error)) *cobra.Command {
 	var operator string
-	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.RunE = requests(p, (*tables).decided, func(_ *cobra.Command, args []string) (request, error) {
 		req, err := decision(args)
 		req.Term, req.Operator = args[0], operator
@@ -116,11 +115,10 @@ func (p *program) reopenCommand() *cobra.Command {
 func (p *program) interestsOfCommand() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
-		Use:               "show USER",
-		Short:             "List the interests of a user with the actions as evidence",
-		Example:           "  smartfeed interests show user:ada",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:     "show USER",
+		Short:   "List the interests of a user with the actions as evidence",
+		Example: "  smartfeed interests show user:ada",
+		Args:    cobra.ExactArgs(1),
 		RunE: requests(p, (*tables).interests, func(_ *cobra.Command, args []string) (request, error) {
 			user, err := schemas.ParseUserID(args[0])
 			query := url.Values{"limit": {strconv.Itoa(limit)}}
@@ -134,11 +132,10 @@ func (p *program) interestsOfCommand() *cobra.Command {
 func (p *program) engagementCommand() *cobra.Command {
 	var days int
 	cmd := &cobra.Command{
-		Use:               "engagement INTEREST",
-		Short:             "Print the engagement with an interest's pins by source",
-		Example:           "  smartfeed interests engagement interest:tea --days 7",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:     "engagement INTEREST",
+		Short:   "Print the engagement with an interest's pins by source",
+		Example: "  smartfeed interests engagement interest:tea --days 7",
+		Args:    cobra.ExactArgs(1),
 		RunE: requests(p, (*tables).engagement, func(_ *cobra.Command, args []string) (request, error) {
 			interest, err := schemas.ParseInterestID(args[0])
 			query := url.Values{"days": {strconv.Itoa(days)}}

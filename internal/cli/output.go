@@ -154,14 +154,10 @@ type tables struct {
 	err error
 }
 
-func newTables(out io.Writer) *tables {
-	return &tables{out: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
-}
-
 // asTables returns the text of an output that is written as tables.
 func asTables(write func(*tables)) func(io.Writer) error {
 	return func(out io.Writer) error {
-		t := newTables(out)
+		t := &tables{out: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
 		write(t)
 		return t.flush()
 	}

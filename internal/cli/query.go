@@ -55,9 +55,8 @@ func (p *program) feedCommand() *cobra.Command {
 		Long: `Print a page of a user's feed. Without --cursor this is a visit: the new items at the top count as shown. --peek prints the page
 that a visit would give, and changes nothing. With the cursor of a page, it prints the older items that follow. --all prints all
 pages; with -o json, one page per line.`,
-		Example:           "  smartfeed query feed user:ada --limit 10\n  smartfeed query feed user:ada --all -o json",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Example: "  smartfeed query feed user:ada --limit 10\n  smartfeed query feed user:ada --all -o json",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			user, err := schemas.ParseUserID(args[0])
 			if err != nil {
@@ -157,11 +156,10 @@ func (t *tables) pool(p schemas.Pool) {
 func (p *program) whyCommand() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
-		Use:               "why USER PIN",
-		Short:             "Explain why a pin is, was, or is not in a user's feed",
-		Example:           "  smartfeed query why user:ada pin:42",
-		Args:              cobra.ExactArgs(2),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:     "why USER PIN",
+		Short:   "Explain why a pin is, was, or is not in a user's feed",
+		Example: "  smartfeed query why user:ada pin:42",
+		Args:    cobra.ExactArgs(2),
 		RunE: requests(p, (*tables).why, func(_ *cobra.Command, args []string) (request, error) {
 			user, problem := schemas.ParseUserID(args[0])
 			pin, err := schemas.ParsePinID(args[1])
@@ -272,13 +270,7 @@ func whyLine(w *schemas.Why) string {
 	return text
 }
 
-func joined(ids []schemas.ID) string {
-	texts := make([]string, len(ids))
-	for i, id := range ids {
-		texts[i] = string(id)
-	}
-	return strings.Join(texts, " ")
-}
+func joined(ids []schemas.ID) string { return strings.Join(schemas.Strings(ids), " ") }
 
 func scoreParts(parts map[string]float64) string {
 	var texts []string

@@ -35,7 +35,6 @@ existing tables keep their rows.`,
 
 // clustersCommand completes a command that runs do and prints its reports.
 func (p *program) clustersCommand(cmd *cobra.Command, do func(cassandra.Setup, context.Context) ([]cassandra.Report, error)) *cobra.Command {
-	cmd.Args = noArguments
 	cmd.Example = fmt.Sprintf("  smartfeed feed-store %s --feed_store.cassandra.primary.hosts cassandra-a:9042", cmd.Use)
 	cmd.RunE = p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 		cfg, err := p.load(cmd)

@@ -22,14 +22,18 @@ import (
 // maxListedValue bounds the length of a listed value: list holds many dead letters, and one can be 2 MiB long.
 const maxListedValue = 4 << 10
 
-// readDeadLetters calls visit for the dead letters from the given offsets up to the current end, partition by partition.
-func readDeadLetters(ctx context.Context, l *topics.Log, s *topics.Streams, from topics.Offsets, visit func(api.DeadLetter) error) error {
-	ends, err := l.Ends(ctx, topics.DeadLetters)
+// readDeadLetters calls visit for the dead letters up to the current end, partition by partition. from returns the offset at
+// which to start in a partition, given its end.
+func readDeadLetters(
+	ctx context.Context, l *topics.Log, s *topics.Streams, from func(p int32, end int64) int64, visit func(api.DeadLetter) error,
+) error {
+	listed, err := l.Ends(ctx, topics.DeadLetters)
 	if err != nil {
 		return err
 	}
-	for _, p := range slices.Sorted(maps.Keys(ends[topics.DeadLetters])) {
-		err := l.ReadTo(ctx, topics.DeadLetters, p, from[topics.DeadLetters][p], ends[topics.DeadLetters][p], func(r *kgo.Record) error {
+	ends := listed[topics.DeadLetters]
+	for _, p := range slices.Sorted(maps.Keys(ends)) {
+		err := l.ReadTo(ctx, topics.DeadLetters, p, from(p, ends[p]), ends[p], func(r *kgo.Record) error {
 			return visit(decodeDeadLetter(s, r))
 		})
 		if err != nil {
@@ -50,17 +54,14 @@ func decodeDeadLetter(s *topics.Streams, r *kgo.Record) api.DeadLetter {
 	return listed
 }
 
-// retriedTo returns the offsets before which all dead letters have been retried.
-func retriedTo(ctx context.Context, l *topics.Log) (topics.Offsets, error) {
+// retriedTo returns the offset in each partition before which all dead letters have been retried.
+func retriedTo(ctx context.Context, l *topics.Log) (map[int32]int64, error) {
 	at, err := l.Positions(ctx, []topics.Reader{{Group: topics.RetriedGroup, Topics: []string{topics.DeadLetters}}})
-	if err != nil {
-		return nil, err
-	}
-	to := topics.Offsets{topics.DeadLetters: {}}
+	to := map[int32]int64{}
 	for _, p := range at[topics.RetriedGroup] {
-		to[p.Topic][p.Partition] = max(0, p.Committed)
+		to[p.Partition] = max(0, p.Committed)
 	}
-	return to, nil
+	return to, err
 }
 
 // offsetsPerDeadLetter is the number of offsets to read per requested dead letter. A transaction adds a marker after its
@@ -80,17 +81,10 @@ func ListDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams, lim
 	if err != nil {
 		return nil, fmt.Errorf("list dead letters: %w", err)
 	}
-	ends, err := l.Ends(ctx, topics.DeadLetters)
-	if err != nil {
-		return nil, fmt.Errorf("list dead letters: %w", err)
-	}
-	from := topics.Offsets{topics.DeadLetters: {}}
-	for p, end := range ends[topics.DeadLetters] {
-		from[topics.DeadLetters][p] = max(0, end-int64(max(1000, offsetsPerDeadLetter*limit)))
-	}
+	from := func(_ int32, end int64) int64 { return max(0, end-int64(max(1000, offsetsPerDeadLetter*limit))) }
 	var list []api.DeadLetter
 	err = readDeadLetters(ctx, l, s, from, func(deadLetter api.DeadLetter) error {
-		deadLetter.Retried = deadLetter.Offset < retried[topics.DeadLetters][deadLetter.Partition]
+		deadLetter.Retried = deadLetter.Offset < retried[deadLetter.Partition]
 		if len(deadLetter.Value) > maxListedValue {
 			deadLetter.Value = nil
 		}
@@ -119,7 +113,7 @@ const retryBatch = 500
 // the brokers have acknowledged everything and its position is committed. After an interruption, the next call may order
 // some retries again. A record that still cannot be processed becomes a new dead letter.
 //
-// RetryDeadLetters returns a *TooLongError if the user of k has no permission to write the topic of a large dead letter.
+// RetryDeadLetters returns an *api.TooLongError if the user of k has no permission to write the topic of a large dead letter.
 // Retry orders and the header topics.OperatorHeader of large dead letters record the operator.
 func RetryDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams, operator string) (api.Retried, error) {
 	r, err := newRetrier(ctx, k, s, operator)
@@ -127,8 +121,9 @@ func RetryDeadLetters(ctx context.Context, k topics.Kafka, s *topics.Streams, op
 		return api.Retried{}, fmt.Errorf("retry dead letters: %w", err)
 	}
 	defer r.close()
-	from, err := retriedTo(ctx, r.log)
+	retried, err := retriedTo(ctx, r.log)
 	if err == nil {
+		from := func(p int32, _ int64) int64 { return retried[p] }
 		err = readDeadLetters(ctx, r.log, s, from, func(l api.DeadLetter) error { return r.add(ctx, l) })
 	}
 	if err = errors.Join(err, r.flush(ctx)); err != nil {
@@ -226,9 +221,6 @@ func (r *retrier) order(topic topics.Topic, l *schemas.DeadLetter) (*kgo.Record,
 	return &kgo.Record{Topic: topics.RetryOrders, Partition: to, Key: []byte(l.Topic), Value: value}, nil
 }
 
-// TooLongError is returned for a dead letter that this user cannot retry.
-type TooLongError = api.TooLongError
-
 // publish returns when the whole batch is acknowledged.
 func (r *retrier) publish(ctx context.Context) error {
 	if err := topics.Produce(ctx, r.client, r.orders...); err != nil {
@@ -237,7 +229,7 @@ func (r *retrier) publish(ctx context.Context) error {
 	for _, retry := range r.long { // one by one, so that the error is about one topic
 		err := topics.Produce(ctx, r.client, retry)
 		if errors.Is(err, kerr.TopicAuthorizationFailed) {
-			return &TooLongError{Topic: retry.Topic}
+			return &api.TooLongError{Topic: retry.Topic}
 		}
 		if err != nil {
 			return err

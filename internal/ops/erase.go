@@ -52,29 +52,29 @@ func (r Remain) String() string {
 
 // Eraser erases users.
 type Eraser struct {
-	Kafka   topics.Kafka
+	Setup   topics.Setup
 	Streams *topics.Streams
-	Readers []topics.Reader // consumers to wait for; none: those of the catalogue
-	Unknown bool            // also erase a user without data
+	Unknown bool // also erase a user without data
 	// Operator is recorded in the delete, see topics.OperatorHeader. "": unknown.
 	Operator string
-	Say      func(state string)
 }
 
 // Erase deletes a user permanently. It returns when rows, stores and responses no longer contain the user. If no data of
 // the user exists, it changes nothing and returns generations.ErrNoData. If ctx is canceled while it waits, it returns a
 // *WaitError; the published delete still takes effect. A second Erase verifies that no data remains.
 func (e Eraser) Erase(ctx context.Context, user schemas.UserID) (Erased, error) {
-	l, err := topics.NewLog(e.Kafka)
+	l, err := topics.NewLog(e.Setup.Kafka)
 	if err != nil {
 		return Erased{}, err
 	}
 	defer l.Close()
+	task := e.Setup.Start("erase "+string(user), -1)
+	defer task.Done()
 	done := Erased{User: user}
 	if done.Before, err = e.deletedAt(ctx, l, user); err != nil {
 		return done, err
 	}
-	if done.Had, err = e.countRows(ctx, l, user); err != nil {
+	if done.Had, err = e.countRows(ctx, l, task, user); err != nil {
 		return done, err
 	}
 	if !e.Unknown && done.Before == nil && len(done.Had) == 0 {
@@ -83,13 +83,13 @@ func (e Eraser) Erase(ctx context.Context, user schemas.UserID) (Erased, error) 
 	if err := e.publish(ctx, user); err != nil {
 		return done, err
 	}
-	if err := e.wait(ctx); err != nil {
+	if err := e.wait(ctx, task); err != nil {
 		return done, err
 	}
 	if done.Has, err = generations.CountRows(ctx, l, user, topics.RowGroups()...); err != nil {
 		return done, err
 	}
-	done.Remains, err = remainsOfRetired(ctx, l, e.Kafka, user)
+	done.Remains, err = remainsOfRetired(ctx, l, e.Setup.Kafka, user)
 	return done, err
 }
 
@@ -116,25 +116,20 @@ func remainsOfRetired(ctx context.Context, l *topics.Log, k topics.Kafka, user s
 
 // countRows returns the number of rows of a user, by group. If there are none, it waits and counts again, because the
 // events of a new user may not have been processed.
-func (e Eraser) countRows(ctx context.Context, l *topics.Log, user schemas.UserID) (map[string]int, error) {
+func (e Eraser) countRows(ctx context.Context, l *topics.Log, task topics.Progress, user schemas.UserID) (map[string]int, error) {
 	had, err := generations.CountRows(ctx, l, user, topics.RowGroups()...)
 	if err != nil || len(had) > 0 || e.Unknown {
 		return had, err
 	}
-	if err := e.wait(ctx); err != nil {
+	if err := e.wait(ctx, task); err != nil {
 		return nil, err
 	}
 	return generations.CountRows(ctx, l, user, topics.RowGroups()...)
 }
 
-func (e Eraser) wait(ctx context.Context) error {
-	return topics.Wait(ctx, e.Kafka, schemas.MicrosOf(time.Now()), func(s topics.WaitState) { e.say(s.String()) }, e.Readers...)
-}
-
-func (e Eraser) say(state string) {
-	if e.Say != nil {
-		e.Say(state)
-	}
+func (e Eraser) wait(ctx context.Context, task topics.Progress) error {
+	say := func(s topics.WaitState) { task.Say(s.String()) }
+	return topics.Wait(ctx, e.Setup.Kafka, schemas.MicrosOf(time.Now()), say, e.Setup.Readers()...)
 }
 
 // deletedAt returns the time of a user's deletion, or nil if the user is not deleted.
@@ -303,8 +298,10 @@ func ReadDeletedUsers(r io.Reader) ([]schemas.UserID, error) {
 // all erasures have had their effect. Repeating it, or erasing a user of whom nothing was restored, changes nothing. If ctx
 // is canceled while it waits, the error is a *topics.WaitError, and the erasures continue.
 func (e Eraser) Again(ctx context.Context, users []schemas.UserID) (ErasedAgain, error) {
+	task := e.Setup.Start("erase reapply", -1)
+	defer task.Done()
 	start := time.Now()
-	known, err := DeletedUsers(ctx, e.Kafka, e.Streams)
+	known, err := DeletedUsers(ctx, e.Setup.Kafka, e.Streams)
 	if err != nil {
 		return ErasedAgain{}, err
 	}
@@ -318,7 +315,7 @@ func (e Eraser) Again(ctx context.Context, users []schemas.UserID) (ErasedAgain,
 	if err := e.publish(ctx, users...); err != nil {
 		return done, err
 	}
-	err = e.wait(ctx)
+	err = e.wait(ctx, task)
 	done.Seconds = time.Since(start).Seconds()
 	return done, err
 }
@@ -326,7 +323,7 @@ func (e Eraser) Again(ctx context.Context, users []schemas.UserID) (ErasedAgain,
 // publish deletes users, each with a new event id. A repeated delete makes every group delete remaining data of the
 // user.
 func (e Eraser) publish(ctx context.Context, users ...schemas.UserID) error {
-	p, err := topics.NewPublisher(e.Kafka, e.Streams)
+	p, err := topics.NewPublisher(e.Setup.Kafka, e.Streams)
 	if err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ func TestEraser_RecordsOperator(t *testing.T) {
 	setup := topicstest.Start(t, 0).Setup()
 	streams, err := setup.Streams(t.Context())
 	must.OK(t, err)
-	must.OK(t, (Eraser{Kafka: setup.Kafka, Streams: streams, Operator: "ann@host"}).publish(t.Context(), "user:7"))
+	must.OK(t, (Eraser{Setup: setup, Streams: streams, Operator: "ann@host"}).publish(t.Context(), "user:7"))
 	l, err := topics.NewLog(setup.Kafka)
 	must.OK(t, err)
 	defer l.Close()

@@ -48,28 +48,23 @@ type Ends interface {
 }
 
 func (g *Group) addLag(ctx context.Context, from Ends) error {
-	inputs := map[string]bool{}
-	for _, part := range g.Partitions {
-		for topic := range part.Applied {
-			inputs[topic] = true
-		}
-	}
+	applied := g.applied()
 	var ends topics.Offsets
-	if len(inputs) > 0 { // an empty list would mean all topics
+	if len(applied) > 0 { // an empty list would mean all topics
 		var err error
-		if ends, err = from.Ends(ctx, slices.Sorted(maps.Keys(inputs))...); err != nil {
+		if ends, err = from.Ends(ctx, slices.Sorted(maps.Keys(applied))...); err != nil {
 			return err
 		}
 	}
-	g.Lag = lagOf(g.Partitions, ends)
+	g.Lag = lagOf(applied, ends)
 	return nil
 }
 
-// lagOf returns the number of unprocessed records by topic. During a rebalance, two processes may report a partition. The
+// applied returns the last applied offsets of the inputs. During a rebalance, two processes may report a partition. The
 // higher offset counts.
-func lagOf(partitions []Partition, ends topics.Offsets) map[string]int64 {
+func (g *Group) applied() topics.Offsets {
 	applied := topics.Offsets{}
-	for _, p := range partitions {
+	for _, p := range g.Partitions {
 		for topic, at := range p.Applied {
 			if applied[topic] == nil {
 				applied[topic] = map[int32]int64{}
@@ -79,6 +74,11 @@ func lagOf(partitions []Partition, ends topics.Offsets) map[string]int64 {
 			}
 		}
 	}
+	return applied
+}
+
+// lagOf returns the number of unprocessed records by topic.
+func lagOf(applied, ends topics.Offsets) map[string]int64 {
 	lag := map[string]int64{}
 	for topic, by := range applied {
 		for p, at := range by {

@@ -25,29 +25,26 @@ type Status struct {
 	Flows       []topics.Flow `json:"flows,omitempty"`       // the topics between the groups; absent: unknown
 }
 
-// Process is the state of one process, as the process itself reports it.
-type Process struct {
+// State is the readiness of one process and of its components.
+type State struct {
 	Version    string                      `json:"version"`
 	Ready      bool                        `json:"ready"`
 	Missing    []string                    `json:"missing"`
 	Components []processors.ComponentState `json:"components"`
-	Groups     []Group                     `json:"groups"`
 	Reloads    []reload.State              `json:"reloads,omitempty"` // of the files that this process reloads; absent: none
-	Shares     []schemas.FeedShare         `json:"shares,omitempty"`  // of the items in composed chunks, by feed and source; absent: this process composes none
+}
+
+// Process is the state of one process with its groups, as the process itself reports it.
+type Process struct {
+	State
+	Groups []Group             `json:"groups"`
+	Shares []schemas.FeedShare `json:"shares,omitempty"` // of the items in composed chunks, by feed and source; absent: this process composes none
 }
 
 // Summary is the state of one process among others.
 type Summary struct {
-	Address    string                      `json:"address"`
-	Version    string                      `json:"version"`
-	Ready      bool                        `json:"ready"`
-	Missing    []string                    `json:"missing"`
-	Components []processors.ComponentState `json:"components"`
-	Reloads    []reload.State              `json:"reloads,omitempty"`
-}
-
-func (p Process) summary(address string) Summary {
-	return Summary{address, p.Version, p.Ready, p.Missing, p.Components, p.Reloads}
+	Address string `json:"address"` // at which other processes reach it
+	State
 }
 
 // Unavailable is a source of information that did not respond.
@@ -92,7 +89,7 @@ func (s *Status) AddProcesses(own string, others []peers.StatusResult, err error
 	if err != nil {
 		s.Unavailable = append(s.Unavailable, Unavailable{"members of the groups", err.Error()})
 	}
-	s.Processes = []Summary{s.summary(own)}
+	s.Processes = []Summary{{own, s.State}}
 	var groups []Group
 	for _, other := range others {
 		var state Process
@@ -104,9 +101,9 @@ func (s *Status) AddProcesses(own string, others []peers.StatusResult, err error
 			s.Unavailable = append(s.Unavailable, Unavailable{other.Address, fmt.Sprintf("read the status of process %s: %v", other.Address, err)})
 			continue
 		}
-		s.Processes = append(s.Processes, state.summary(other.Address))
+		s.Processes = append(s.Processes, Summary{other.Address, state.State})
 		groups = addGroups(groups, state.Groups, other.Address)
-		s.Shares = addShares(s.Shares, state.Shares)
+		s.Shares = merge(s.Shares, state.Shares, shareKey, addShare)
 	}
 	s.Groups = append(s.Groups, groups...)
 }
@@ -117,12 +114,19 @@ func addGroups(all, more []Group, process string) []Group {
 		for i := range g.Partitions {
 			g.Partitions[i].Process = process
 		}
-		at := slices.IndexFunc(all, func(o Group) bool { return o.Group == g.Group })
+	}
+	return merge(all, more, func(g Group) string { return g.Group }, (*Group).add)
+}
+
+// merge adds each element of another process to the one with the same key, or appends it if there is none.
+func merge[T any, K comparable](all, more []T, key func(T) K, add func(*T, T)) []T {
+	for _, one := range more {
+		at := slices.IndexFunc(all, func(o T) bool { return key(o) == key(one) })
 		if at < 0 {
-			all = append(all, g)
+			all = append(all, one)
 			continue
 		}
-		all[at].add(g)
+		add(&all[at], one)
 	}
 	return all
 }
@@ -149,17 +153,9 @@ func sums(all, more map[string]int64) map[string]int64 {
 	return all
 }
 
-// addShares adds the items of another process. Targets come from the configuration, which all processes share.
-func addShares(all, more []schemas.FeedShare) []schemas.FeedShare {
-	for _, share := range more {
-		at := slices.IndexFunc(all, func(o schemas.FeedShare) bool {
-			return o.Feed == share.Feed && o.Arm == share.Arm && o.Source == share.Source
-		})
-		if at < 0 {
-			all = append(all, share)
-			continue
-		}
-		all[at].Items += share.Items
-	}
-	return all
+func shareKey(s schemas.FeedShare) schemas.FeedShare {
+	return schemas.FeedShare{Feed: s.Feed, Arm: s.Arm, Source: s.Source}
 }
+
+// addShare adds the items of another process. Targets come from the configuration, which all processes share.
+func addShare(all *schemas.FeedShare, more schemas.FeedShare) { all.Items += more.Items }

@@ -31,7 +31,7 @@ func TestAddProcesses_SumsGroups(t *testing.T) {
 	}
 	says := func(ready bool, starts int64, items int64, partitions ...rows.PartitionStatus) json.RawMessage {
 		text, err := json.Marshal(Process{
-			Version: "v1", Ready: ready, Missing: []string{},
+			State: State{Version: "v1", Ready: ready, Missing: []string{}},
 			Groups: []Group{NewGroup(rows.Status{
 				Group: "objects", Starts: starts, Joined: true, Ready: ready, Partitions: partitions, PerSecond: 1.5,
 				Counters: rows.Counters{Records: 3, DeadLetters: 1}, Effects: map[string]int64{"deliveries": 2},
@@ -41,7 +41,7 @@ func TestAddProcesses_SumsGroups(t *testing.T) {
 		must.OK(t, err)
 		return text
 	}
-	s := Status{Process: Process{Version: "v2", Ready: true, Missing: []string{}, Groups: []Group{}}}
+	s := Status{Process: Process{State: State{Version: "v2", Ready: true, Missing: []string{}}, Groups: []Group{}}}
 	s.AddProcesses("self:1", []peers.StatusResult{
 		{Address: "a:1", Status: says(true, 3, 10, running(1, rows.StageRunning, 5), running(0, rows.StageStandby, -1))},
 		{Address: "b:1", Err: errors.New("connection refused")},
@@ -64,7 +64,7 @@ func TestAddProcesses_SumsGroups(t *testing.T) {
 		t.Errorf("partitions (-want +got):\n%s", diff)
 	}
 	ends := topics.Offsets{"pins": {0: 10, 1: 12}}
-	if diff := cmp.Diff(map[string]int64{"pins": 2 + 2}, lagOf(g.Partitions, ends)); diff != "" {
+	if diff := cmp.Diff(map[string]int64{"pins": 2 + 2}, lagOf(g.applied(), ends)); diff != "" {
 		t.Errorf("lag (-want +got):\n%s", diff)
 	}
 	if len(s.Shares) != 1 || s.Shares[0].Items != 15 || s.Shares[0].Target != 1 {

@@ -5,6 +5,7 @@ package generations
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -49,6 +50,26 @@ func (a *access) close() {
 // wait returns when all events published before the call have been processed. task shows the progress.
 func (a *access) wait(ctx context.Context, task topics.Progress) error {
 	return topics.Wait(ctx, a.Kafka, schemas.MicrosOf(time.Now()), func(s topics.WaitState) { task.Say(s.String()) }, a.readers...)
+}
+
+// newestRun returns the name of the run with the newest record in a stream, of the runs with a prefix; "": there is none. It
+// calls visit for each record of these runs, and skips records that cannot be decoded.
+func newestRun[T any](
+	ctx context.Context, l *topics.Log, s topics.Stream[T], prefix string, runOf func(*T) string, visit func(*T, *kgo.Record),
+) (run string, err error) {
+	var newest time.Time
+	err = l.ReadAll(ctx, s.Name, func(rec *kgo.Record) error {
+		value, err := s.Decode(rec.Value)
+		if err != nil || !strings.HasPrefix(runOf(value), prefix) {
+			return nil
+		}
+		if !rec.Timestamp.Before(newest) {
+			newest, run = rec.Timestamp, runOf(value)
+		}
+		visit(value, rec)
+		return nil
+	})
+	return run, err
 }
 
 // publisher publishes batches of records at a limited rate.

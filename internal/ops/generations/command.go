@@ -35,10 +35,10 @@ func (t Target) IsAll() bool { return slices.Contains(Targets(), t) }
 
 // source returns the source of the target; "": both.
 func (t Target) source() schemas.Source {
-	if t == All {
-		return ""
+	if t == Following || t == Interest {
+		return schemas.Source(t)
 	}
-	return schemas.Source(t)
+	return ""
 }
 
 // Validate returns an error unless the target is one of Targets or the id of a user.
@@ -174,11 +174,10 @@ func Replay(ctx context.Context, setup topics.Setup, o ReplayOptions) (done Repl
 		return done, err
 	}
 	defer a.close()
-	r := &replayer{access: a, rate: o.Rate, resume: o.Resume, since: o.Since, until: o.Until}
+	r := &replayer{access: a, ReplayOptions: o}
 	if o.Target.IsAll() {
-		r.source = o.Target.source()
 		b := newBuilder(a, o.Users)
-		b.carry, b.command = pools.Carry{Source: r.source, HalfLife: o.HalfLife}, o.command()
+		b.carry, b.command = pools.Carry{Source: o.Target.source(), HalfLife: o.HalfLife}, o.command()
 		done, err = b.replay(ctx, r)
 	} else {
 		done, err = r.replayUser(ctx, schemas.UserID(o.Target))
@@ -192,7 +191,7 @@ func Replay(ctx context.Context, setup topics.Setup, o ReplayOptions) (done Repl
 func (b *builder) replay(ctx context.Context, r *replayer) (done Replayed, err error) {
 	now, err := b.now(ctx)
 	if err == nil {
-		err = b.refuse(now, r.resume)
+		err = b.refuse(now, r.Resume)
 	}
 	if err != nil {
 		return done, err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -138,17 +137,10 @@ func (r rebuilder) prefix() string { return r.keep + string(r.source) + "-all-" 
 // lastRun returns the name of the last run for all users of the source, or "" if there is none. It also returns the number
 // of users that need not be requested again.
 func (r rebuilder) lastRun(ctx context.Context, users []schemas.UserID) (run string, requested int, err error) {
-	var newest time.Time
 	last := map[string]schemas.UserID{} // by run
-	err = r.log.ReadAll(ctx, topics.Rebuilds, func(rec *kgo.Record) error {
-		b, err := r.streams.Rebuilds.Decode(rec.Value)
-		if err != nil || !strings.HasPrefix(b.Run, r.prefix()) {
-			return nil
-		}
-		if last[b.Run] = max(last[b.Run], b.User); !rec.Timestamp.Before(newest) {
-			newest, run = rec.Timestamp, b.Run
-		}
-		return nil
+	runOf := func(b *schemas.Rebuild) string { return b.Run }
+	run, err = newestRun(ctx, r.log, r.streams.Rebuilds, r.prefix(), runOf, func(b *schemas.Rebuild, _ *kgo.Record) {
+		last[b.Run] = max(last[b.Run], b.User)
 	})
 	at, _ := slices.BinarySearch(users, last[run])
 	return run, max(0, at-resentUsers), err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -39,11 +38,8 @@ type ReplayedEvents struct {
 // by the current rules.
 type replayer struct {
 	*access
-	source       schemas.Source                // publish only to followees of this source; "": to all
-	since, until time.Time                     // arrival of the events: from since, before until; zero: unbounded
-	followees    map[schemas.Followee]struct{} // only pins that some event assigns to one of these; nil: all pins
-	rate         float64                       // events per second, above 0
-	resume       bool                          // continue the last run with the same source and span
+	ReplayOptions
+	followees map[schemas.Followee]struct{} // only pins that some event assigns to one of these; nil: all pins
 
 	run     string // the name of this run
 	to      publisher
@@ -62,8 +58,8 @@ type reached struct {
 // still take effect, and a run with resume continues after them.
 func (r *replayer) replay(ctx context.Context) (ReplayedEvents, error) {
 	start := time.Now()
-	r.run, r.reached, r.done = r.prefix()+rand.Text(), reached{pass: 1}, ReplayedEvents{Source: r.source}
-	r.to = r.publisher(r.rate, replayBatch)
+	r.run, r.reached, r.done = r.prefix()+rand.Text(), reached{pass: 1}, ReplayedEvents{Source: r.Target.source()}
+	r.to = r.publisher(r.Rate, replayBatch)
 	if err := r.prepare(ctx); err != nil {
 		return r.done, fmt.Errorf("replay: %w", err)
 	}
@@ -86,13 +82,13 @@ func (r *replayer) prefix() string {
 		}
 		return t.UTC().Format(time.RFC3339Nano)
 	}
-	return fmt.Sprintf("%s|%s|%s|", r.source, name(r.since), name(r.until))
+	return fmt.Sprintf("%s|%s|%s|", r.Target.source(), name(r.Since), name(r.Until))
 }
 
 // prepare finds the position of a resumed run, and the pins to replay.
 func (r *replayer) prepare(ctx context.Context) error {
 	err := r.checkPartitions(ctx)
-	if err == nil && r.resume {
+	if err == nil && r.Resume {
 		err = r.findRun(ctx)
 	}
 	if err == nil && r.followees != nil {
@@ -115,26 +111,17 @@ func (r *replayer) checkPartitions(ctx context.Context) error {
 
 // findRun finds the last run with the same prefix, and sets the name, position and count of this one.
 func (r *replayer) findRun(ctx context.Context) error {
-	var newest time.Time
-	last, counts := "", map[string]int64{}
-	passes := map[string]reached{}
-	err := r.log.ReadAll(ctx, topics.Replays, func(rec *kgo.Record) error {
-		e, err := r.streams.Replays.Decode(rec.Value)
-		if err != nil || !strings.HasPrefix(e.Run, r.prefix()) {
-			return nil
-		}
-		if !rec.Timestamp.Before(newest) {
-			newest, last = rec.Timestamp, e.Run
-		}
+	counts, passes := map[string]int64{}, map[string]reached{}
+	runOf := func(e *schemas.Replay) string { return e.Run }
+	last, err := newestRun(ctx, r.log, r.streams.Replays, r.prefix(), runOf, func(e *schemas.Replay, rec *kgo.Record) {
 		counts[e.Run]++
 		passes[e.Run] = passes[e.Run].with(e.Pass, rec.Partition, e.Offset+1)
-		return nil
 	})
+	if err == nil && last == "" {
+		err = errors.New("no run to resume")
+	}
 	if err != nil {
 		return err
-	}
-	if last == "" {
-		return errors.New("no run to resume")
 	}
 	r.run, r.reached, r.done.Before = last, passes[last], counts[last]
 	return nil
@@ -235,7 +222,7 @@ func (r *replayer) partition(ctx context.Context, task topics.Progress, pass, p 
 
 // encode returns the encoded Replay for an event, or nil if the event is not selected.
 func (r *replayer) encode(rec *kgo.Record, pass int32) ([]byte, error) {
-	before, late := rec.Timestamp.Before(r.since), !r.until.IsZero() && !rec.Timestamp.Before(r.until)
+	before, late := rec.Timestamp.Before(r.Since), !r.Until.IsZero() && !rec.Timestamp.Before(r.Until)
 	if before || late || topics.Partition(string(rec.Key), r.Kafka.Partitions) != rec.Partition { // misplaced records were re-emitted to the right partition
 		return nil, nil
 	}
@@ -250,6 +237,6 @@ func (r *replayer) encode(rec *kgo.Record, pass int32) ([]byte, error) {
 		return nil, nil
 	}
 	return r.streams.Replays.Encode(&schemas.Replay{
-		Pin: schemas.PinID(e.Object), Event: rec.Value, Source: r.source, Run: r.run, Pass: pass, Offset: rec.Offset,
+		Pin: schemas.PinID(e.Object), Event: rec.Value, Source: r.Target.source(), Run: r.run, Pass: pass, Offset: rec.Offset,
 	})
 }

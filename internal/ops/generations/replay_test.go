@@ -33,7 +33,7 @@ func TestReplayer_SkipsBatchThatIsTooLargeToRead(t *testing.T) {
 	partition := topics.Partition("pin:1", setup.Kafka.Partitions)
 	must.Get(zeros.Produce(t.Context(), a.client, topics.Pins, partition, topics.MaxDecompressedBytes+1))(t)
 	pin("behind")
-	got, err := (&replayer{access: a, rate: 1000}).replay(t.Context())
+	got, err := (&replayer{access: a, ReplayOptions: ReplayOptions{Rate: 1000}}).replay(t.Context())
 	must.OK(t, err)
 	written := 0
 	if err := a.log.ReadAll(t.Context(), topics.Replays, func(*kgo.Record) error { written++; return nil }); err != nil {

@@ -130,7 +130,7 @@ func (k Kafka) access(ctx context.Context, found *Findings) error {
 		case err == nil:
 			granted = append(granted, role)
 		case errors.As(err, &lacking):
-			denied, missing = append(denied, role), append(missing, fmt.Sprintf("the role %s needs %s", role, fewGrants(lacking.Missing)))
+			denied, missing = append(denied, role), append(missing, fmt.Sprintf("the role %s needs %s", role, few(lacking.Missing, topics.Grant.String)))
 		default:
 			return err
 		}
@@ -147,14 +147,6 @@ func (k Kafka) access(ctx context.Context, found *Findings) error {
 		found.OK("this user has the permissions of every role")
 	}
 	return nil
-}
-
-func fewGrants(all []topics.Grant) string {
-	var list []string
-	for _, g := range all {
-		list = append(list, g.String())
-	}
-	return few(list)
 }
 
 // topics compares the catalogue and the topics of generations with the brokers, and checks that every partition has its
@@ -207,18 +199,11 @@ func (k Kafka) compare(ctx context.Context, want []topics.Topic, found *Findings
 		found.Warn(`run "smartfeed topics apply"`, "%s: %s is %s and must be %s", s.Topic, s.Key, s.Have, s.Want)
 	}
 	if len(plan.FewReplicas) > 0 {
+		replicas := func(s topics.Setting) string { return fmt.Sprintf("%s (%s of %s)", s.Topic, s.Have, s.Want) }
 		found.Warn(`add replicas with kafka-reassign-partitions.sh, then run "smartfeed topics apply"`,
-			"fewer replicas than the number of brokers permits: %s", thin(plan.FewReplicas))
+			"fewer replicas than the number of brokers permits: %s", few(plan.FewReplicas, replicas))
 	}
 	return k.replicas(ctx, want, found)
-}
-
-func thin(all []topics.Setting) string {
-	var list []string
-	for _, s := range all {
-		list = append(list, fmt.Sprintf("%s (%s of %s)", s.Topic, s.Have, s.Want))
-	}
-	return few(list)
 }
 
 // replicas checks that every partition has the in-sync replicas that the topic's own setting requires. The catalogue

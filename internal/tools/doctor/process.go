@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/internal/status"
 )
 
 // ProcessCheck is the name of the check on a running process.
@@ -51,45 +52,27 @@ func notReady(address string, missing []string, found *Findings) {
 	}
 }
 
-// processState is the state of one process in /v1/status.
-type processState struct {
-	Address    string   `json:"address"` // at which other processes reach it
-	Version    string   `json:"version"`
-	Missing    []string `json:"missing"`
-	Components []struct {
-		Name      string `json:"name"`
-		Restarts  int    `json:"restarts"`
-		LastError string `json:"last_error"`
-	} `json:"components"`
-}
-
-// unknown is information that the process could not get: the state of another process, or data from the brokers.
-type unknown struct {
-	Source string `json:"source"`
-	Reason string `json:"reason"`
-}
-
 // state reports the findings from /v1/status, about the responding process and the others.
 func state(ctx context.Context, client *http.Client, url, version string, found *Findings) {
-	var status struct {
-		processState
-		Processes []processState `json:"processes"` // the responding one first; absent: it does not request the state of others
-		Unknown   []unknown      `json:"unavailable"`
+	var answer struct { // the parts of a status.Status that are reported, because other parts of another version may differ
+		status.Summary
+		Processes   []status.Summary     `json:"processes"`
+		Unavailable []status.Unavailable `json:"unavailable"`
 	}
-	err := get(ctx, client, url+"/v1/status", &status)
+	err := get(ctx, client, url+"/v1/status", &answer)
 	if err != nil {
 		found.Note("", "%s does not report its state: %v", url, reason(ctx, err))
 		return
 	}
-	status.Address, status.Missing = url, nil // reported from /readyz already
-	asked := status.processState
-	asked.report(asked, version, found)
-	others := status.Processes[min(1, len(status.Processes)):]
+	asked := answer.Summary
+	asked.Address, asked.Missing = url, nil // reported from /readyz already
+	reportProcess(asked, asked, version, found)
+	others := answer.Processes[min(1, len(answer.Processes)):]
 	for _, other := range others {
-		other.report(asked, version, found)
+		reportProcess(other, asked, version, found)
 	}
-	for _, u := range status.Unknown {
-		u.report(url, found)
+	for _, u := range answer.Unavailable {
+		reportUnavailable(u, url, found)
 	}
 	switch {
 	case len(*found) > 0:
@@ -100,8 +83,8 @@ func state(ctx context.Context, client *http.Client, url, version string, found 
 	}
 }
 
-// report reports the problems of a process. asked is the process that has responded.
-func (s processState) report(asked processState, version string, found *Findings) {
+// reportProcess reports the problems of a process. asked is the process that has responded.
+func reportProcess(s, asked status.Summary, version string, found *Findings) {
 	notReady(s.Address, s.Missing, found)
 	const advice = "run one version"
 	switch {
@@ -117,8 +100,8 @@ func (s processState) report(asked processState, version string, found *Findings
 	}
 }
 
-// report warns about missing information.
-func (u unknown) report(asked string, found *Findings) {
+// reportUnavailable warns about information that the process could not get.
+func reportUnavailable(u status.Unavailable, asked string, found *Findings) {
 	advice := "see the checks kafka, access and groups"
 	if _, _, err := net.SplitHostPort(u.Source); err == nil {
 		advice = "check its log, and that other processes reach it at that address (--advertise)"

@@ -72,7 +72,8 @@ func (l *dryRegistry) report(s schemas.RegistrySettings, found *Findings) {
 		return
 	}
 	if len(l.fresh) > 0 {
-		found.Note("a process of this version registers them when it starts", "%s not registered yet: %s", command.Count(len(l.fresh), "schema"), few(l.fresh))
+		found.Note("a process of this version registers them when it starts",
+			"%s not registered yet: %s", command.Count(len(l.fresh), "schema"), few(l.fresh, func(subject string) string { return subject }))
 	}
 	switch {
 	case s.Compatibility == "NONE":
@@ -84,9 +85,13 @@ func (l *dryRegistry) report(s schemas.RegistrySettings, found *Findings) {
 }
 
 // few formats the first elements of a list.
-func few(list []string) string {
-	if len(list) > 4 {
-		return strings.Join(list[:4], ", ") + fmt.Sprintf(" and %d more", len(list)-4)
+func few[T any](list []T, text func(T) string) string {
+	var texts []string
+	for _, one := range list[:min(4, len(list))] {
+		texts = append(texts, text(one))
 	}
-	return strings.Join(list, ", ")
+	if more := len(list) - len(texts); more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(texts, ", "), more)
+	}
+	return strings.Join(texts, ", ")
 }

@@ -116,10 +116,6 @@ func (d Drift) visitors(ctx context.Context) ([]schemas.UserID, error) {
 		return nil, err
 	}
 	defer l.Close()
-	starts, err := l.Starts(ctx, topics.FeedEntries)
-	if err != nil {
-		return nil, err
-	}
 	ends, err := l.Ends(ctx, topics.FeedEntries)
 	if err != nil {
 		return nil, err
@@ -127,8 +123,7 @@ func (d Drift) visitors(ctx context.Context) ([]schemas.UserID, error) {
 	seen, users := map[schemas.UserID]bool{}, []schemas.UserID{}
 	const back = 200 // offsets per partition: a hundred visits, each with a transaction marker
 	for p, end := range ends[topics.FeedEntries] {
-		from := max(starts[topics.FeedEntries][p], end-back)
-		err := l.ReadTo(ctx, topics.FeedEntries, p, from, end, func(r *kgo.Record) error {
+		err := l.ReadTo(ctx, topics.FeedEntries, p, max(0, end-back), end, func(r *kgo.Record) error {
 			if user := schemas.UserID(r.Key); !seen[user] && len(users) < driftUsers {
 				seen[user], users = true, append(users, user)
 			}

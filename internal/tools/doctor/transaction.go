@@ -1,9 +1,11 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -38,13 +40,7 @@ func (t trial) compareClocks(found *Findings) {
 		found.OK("clocks are not compared: producers set the timestamps of records")
 		return
 	}
-	worst := time.Duration(0)
-	for _, ahead := range t.clocks() {
-		if ahead.Abs() > worst.Abs() {
-			worst = ahead
-		}
-	}
-	clock(worst, found)
+	clock(slices.MaxFunc(t.clocks(), func(a, b time.Duration) int { return cmp.Compare(a.Abs(), b.Abs()) }), found)
 }
 
 const (

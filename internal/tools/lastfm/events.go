@@ -19,14 +19,13 @@ func (d *Dataset) Events(shift time.Duration) iter.Seq[schemas.Line] {
 func (d *Dataset) Users(shift time.Duration) iter.Seq[schemas.Line] {
 	at := moved(utc(beginning), shift)
 	return lines(d.users, func(user int32) schemas.Input {
-		return &schemas.UserEvent{Event: schemas.Event{
-			ID:     fmt.Sprintf("lastfm/user/%d", user),
-			Time:   at,
-			Actor:  userID(user),
-			Verb:   schemas.Update,
-			Object: schemas.ID(userID(user)),
-		}}
+		return &schemas.UserEvent{Event: event("user/"+number(user), at, user, schemas.Update, schemas.ID(userID(user)))}
 	})
+}
+
+// event returns an event with the prefix of the import in its id.
+func event(id string, at schemas.Micros, actor int32, verb schemas.Verb, object schemas.ID) schemas.Event {
+	return schemas.Event{ID: "lastfm/" + id, Time: at, Actor: userID(actor), Verb: verb, Object: object}
 }
 
 // Follows yields the follows: of friends, in file order, then of interests, by user.
@@ -42,60 +41,40 @@ func (d *Dataset) Follows(shift time.Duration) iter.Seq[schemas.Line] {
 }
 
 func follow(user int32, followee schemas.ID, at schemas.Micros) schemas.Input {
-	return &schemas.FollowEvent{Event: schemas.Event{
-		ID:     fmt.Sprintf("lastfm/follow/%d-%s", user, followee),
-		Time:   at,
-		Actor:  userID(user),
-		Verb:   schemas.Follow,
-		Object: followee,
-	}}
+	return &schemas.FollowEvent{Event: event(fmt.Sprintf("follow/%d-%s", user, followee), at, user, schemas.Follow, followee)}
 }
 
 // Pins yields the pins, newest first, and those of one day by user and artist. The order affects only the cost: pools that
 // are full of the newest pins reject the rest.
 func (d *Dataset) Pins(shift time.Duration) iter.Seq[schemas.Line] {
 	return lines(d.pins, func(p pin) schemas.Input {
-		by := d.artistOf(p.artist)
-		e := &schemas.PinEvent{
-			Event: schemas.Event{
-				ID:     fmt.Sprintf("lastfm/pin/%d-%d", p.user, p.artist),
-				Time:   moved(utc(int64(p.day)*secondsADay), shift),
-				Actor:  userID(p.user),
-				Verb:   schemas.Create,
-				Object: pinID(p.user, p.artist),
-			},
+		by, at := d.artistOf(p.artist), moved(utc(int64(p.day)*secondsADay), shift)
+		return &schemas.PinEvent{
+			Event:      event(fmt.Sprintf("pin/%d-%d", p.user, p.artist), at, p.user, schemas.Create, pinID(p.user, p.artist)),
 			Board:      schemas.BoardID(fmt.Sprintf("board:%d-%d", p.user, p.tags[0])),
 			Interests:  interestIDs(p.tags),
 			Title:      by.name,
 			Link:       by.link,
 			Attributes: map[string]string{"artist": number(p.artist)},
 		}
-		return e
 	})
 }
 
 // Actions yields the actions, in file order, which is the order of their times.
 func (d *Dataset) Actions(shift time.Duration) iter.Seq[schemas.Line] {
 	return lines(d.actions, func(a action) schemas.Input {
-		e := &schemas.ActionEvent{
-			Event: schemas.Event{
-				ID:     fmt.Sprintf("lastfm/action/%d", a.row),
-				Time:   moved(a.time(), shift),
-				Actor:  userID(a.user),
-				Verb:   verbOf(a.weight),
-				Object: pinID(a.author, a.artist),
-			},
+		return &schemas.ActionEvent{
+			Event:      event("action/"+number(a.row), moved(a.time(), shift), a.user, verbOf(a.weight), pinID(a.author, a.artist)),
 			Attributes: map[string]string{"weight": number(a.weight)},
 		}
-		return e
 	})
 }
 
 // lines yields an event for each row.
-func lines[R any](rows []R, event func(R) schemas.Input) iter.Seq[schemas.Line] {
+func lines[R any](rows []R, of func(R) schemas.Input) iter.Seq[schemas.Line] {
 	return func(yield func(schemas.Line) bool) {
 		for _, row := range rows {
-			if !yield(schemas.NewLine(event(row))) {
+			if !yield(schemas.NewLine(of(row))) {
 				return
 			}
 		}

@@ -23,16 +23,17 @@ const maxLineBytes = 64 << 10
 type table struct {
 	name    string
 	columns []string
-	row     func(t table, fields []string) error // processes one line
+	numbers int                                         // how many of the first columns are numbers
+	row     func(numbers []int32, texts []string) error // processes one line; nil: lines are only checked
 }
 
 func (g *gathered) tables() []table {
 	return []table{
-		{"artists.dat", []string{"id", "name", "url", "pictureURL"}, g.artist},
-		{"tags.dat", []string{"tagID", "tagValue"}, tag},
-		{"user_taggedartists.dat", []string{"userID", "artistID", "tagID", "day", "month", "year"}, g.tagging},
-		{"user_friends.dat", []string{"userID", "friendID"}, g.friendship},
-		{"user_artists.dat", []string{"userID", "artistID", "weight"}, g.listen},
+		{"artists.dat", []string{"id", "name", "url", "pictureURL"}, 1, g.artist},
+		{"tags.dat", []string{"tagID", "tagValue"}, 1, nil}, // the number identifies an interest
+		{"user_taggedartists.dat", []string{"userID", "artistID", "tagID", "day", "month", "year"}, 6, g.tagging},
+		{"user_friends.dat", []string{"userID", "friendID"}, 2, g.friendship},
+		{"user_artists.dat", []string{"userID", "artistID", "weight"}, 3, g.listen},
 	}
 }
 
@@ -72,7 +73,7 @@ func (t table) read(fsys fs.FS) error {
 		case n == 0:
 			err = t.header(fields)
 		default:
-			err = t.row(t, fields)
+			err = t.process(fields)
 		}
 		if err != nil {
 			return fmt.Errorf("%s:%d: %w", t.name, n+1, err)
@@ -106,34 +107,34 @@ func (t table) header(fields []string) error {
 	return nil
 }
 
-// numbers parses fields as numbers from 0 to 2^31-1.
-func (t table) numbers(fields []string) ([]int32, error) {
-	all := make([]int32, len(fields))
-	for i, field := range fields {
+// process parses the numbers of a line, from 0 to 2^31-1, and processes the line.
+func (t table) process(fields []string) error {
+	all := make([]int32, t.numbers)
+	for i, field := range fields[:t.numbers] {
 		n, err := strconv.ParseUint(field, 10, 31)
 		if err != nil {
-			return nil, fmt.Errorf("%s %q: not a number from 0 to %d", t.columns[i], field, math.MaxInt32)
+			return fmt.Errorf("%s %q: not a number from 0 to %d", t.columns[i], field, math.MaxInt32)
 		}
 		all[i] = int32(n)
 	}
-	return all, nil
+	if t.row == nil {
+		return nil
+	}
+	return t.row(all, fields[t.numbers:])
 }
 
-func (g *gathered) artist(t table, fields []string) error {
-	id, err := t.numbers(fields[:1])
-	if err != nil {
+func (g *gathered) artist(numbers []int32, texts []string) error {
+	id, name, link := numbers[0], texts[0], texts[1]
+	if _, known := g.artists[id]; known {
+		return fmt.Errorf("duplicate artist %d", id)
+	}
+	if err := checkText("name", name, schemas.MaxTitleBytes); err != nil {
 		return err
 	}
-	if _, known := g.artists[id[0]]; known {
-		return fmt.Errorf("duplicate artist %d", id[0])
-	}
-	if err := checkText(t.columns[1], fields[1], schemas.MaxTitleBytes); err != nil {
+	if err := checkText("url", link, schemas.MaxLinkBytes); err != nil {
 		return err
 	}
-	if err := checkText(t.columns[2], fields[2], schemas.MaxLinkBytes); err != nil {
-		return err
-	}
-	g.artists[id[0]] = artist{name: fields[1], link: fields[2]}
+	g.artists[id] = artist{name, link}
 	return nil
 }
 
@@ -148,17 +149,7 @@ func checkText(column, text string, maxBytes int) error {
 	return nil
 }
 
-// tag checks a line of the tags. It ignores the names of tags: the number identifies an interest.
-func tag(t table, fields []string) error {
-	_, err := t.numbers(fields[:1])
-	return err
-}
-
-func (g *gathered) tagging(t table, fields []string) error {
-	n, err := t.numbers(fields)
-	if err != nil {
-		return err
-	}
+func (g *gathered) tagging(n []int32, _ []string) error {
 	user, artist, tag := n[0], n[1], n[2]
 	day, err := calendarDay(n[5], n[4], n[3])
 	if err != nil {
@@ -202,21 +193,13 @@ func calendarDay(year, month, day int32) (int64, error) {
 	return t.Unix() / secondsADay, nil
 }
 
-func (g *gathered) friendship(t table, fields []string) error {
-	n, err := t.numbers(fields)
-	if err != nil {
-		return err
-	}
+func (g *gathered) friendship(n []int32, _ []string) error {
 	g.users[n[0]], g.users[n[1]] = true, true
 	g.friends = append(g.friends, friendship{user: n[0], friend: n[1]})
 	return nil
 }
 
-func (g *gathered) listen(t table, fields []string) error {
-	n, err := t.numbers(fields)
-	if err != nil {
-		return err
-	}
+func (g *gathered) listen(n []int32, _ []string) error {
 	g.users[n[0]] = true
 	row := int32(len(g.listens))
 	g.listens = append(g.listens, listen{row: row, user: n[0], artist: n[1], weight: n[2]})

@@ -81,10 +81,6 @@ func (l *live) next(now schemas.Micros) schemas.Line {
 	return l.act(actor, pin, now)
 }
 
-func (l *live) event(actor int, v schemas.Verb, object schemas.ID, now schemas.Micros) schemas.Event {
-	return schemas.Event{ID: l.eventID(), Time: now, Actor: l.user(actor), Verb: v, Object: object}
-}
-
 func (l *live) eventID() string {
 	l.events++
 	return fmt.Sprintf("sim/%s/%d", l.run, l.events)
@@ -99,7 +95,7 @@ func (l *live) post(author int, now schemas.Micros) schemas.Line {
 }
 
 func (l *live) edge(v schemas.Verb, actor int, followee schemas.ID, now schemas.Micros) schemas.Line {
-	e := &schemas.FollowEvent{Event: l.event(actor, v, followee, now)}
+	e := &schemas.FollowEvent{Event: l.event(l.eventID(), now, actor, v, followee)}
 	return schemas.NewLine(e)
 }
 
@@ -142,7 +138,7 @@ func (l *live) choose(actor int) (shelved, bool) {
 func (l *live) act(actor int, pin shelved, now schemas.Micros) schemas.Line {
 	verb := l.verb()
 	e := &schemas.ActionEvent{
-		Event:      l.event(actor, verb, schemas.ID(pin.id), now),
+		Event:      l.event(l.eventID(), now, actor, verb, schemas.ID(pin.id)),
 		Surface:    pick(l.chance, l.words.surfaces),
 		Attributes: map[string]string{"device": pick(l.chance, l.words.devices)},
 	}

@@ -309,11 +309,10 @@ func TestEmbedding_SimilarItemsAreClose(t *testing.T) {
 func TestVocabulary_IsValid(t *testing.T) {
 	v := newVocabulary()
 	word := regexp.MustCompile(`^[a-zé]+(-[a-z]+)*$`)
-	lists := map[string][]string{"names": v.names, "themes": v.themes}
-	for _, i := range v.interests {
-		lists["interests"] = append(lists["interests"], i.name)
-		if len(i.subjects) != 5 || slices.Contains(i.subjects, "") {
-			t.Errorf("subjects of %s: %q", i.name, i.subjects)
+	lists := map[string][]string{"names": v.names, "themes": v.themes, "interests": v.interests}
+	for i, name := range v.interests {
+		if len(v.subjects[i]) != 5 || slices.Contains(v.subjects[i], "") {
+			t.Errorf("subjects of %s: %q", name, v.subjects[i])
 		}
 	}
 	for list, words := range lists {

@@ -53,13 +53,7 @@ func (w *world) userName(person int) string { return nth(w.words.names, person) 
 
 func (w *world) user(person int) schemas.UserID { return schemas.UserID("user:" + w.userName(person)) }
 
-func (w *world) interestName(i int) string {
-	all := w.words.interests
-	if round := i / len(all); round > 0 {
-		return fmt.Sprintf("%s-%d", all[i%len(all)].name, round+1)
-	}
-	return all[i].name
-}
+func (w *world) interestName(i int) string { return nth(w.words.interests, i) }
 
 func (w *world) interest(i int) schemas.InterestID {
 	return schemas.InterestID("interest:" + w.interestName(i))
@@ -163,7 +157,7 @@ func (w *world) newPin(r *rand.Rand, author int, name string) pin {
 
 func (w *world) title(r *rand.Rand, interest int) string {
 	words := w.words
-	subjects := words.interests[interest%len(words.interests)].subjects
+	subjects := words.subjects[interest%len(words.subjects)]
 	title := pick(r, words.adjectives) + " " + pick(r, subjects) + pick(r, words.tails)
 	return strings.ToUpper(title[:1]) + title[1:]
 }
@@ -253,13 +247,7 @@ func (w *world) pins(now time.Time) iter.Seq[schemas.Line] {
 
 func (w *world) create(p pin, eventID string, at schemas.Micros) schemas.Line {
 	e := &schemas.PinEvent{
-		Event: schemas.Event{
-			ID:     eventID,
-			Time:   at,
-			Actor:  w.user(p.author),
-			Verb:   schemas.Create,
-			Object: schemas.ID(p.id),
-		},
+		Event:      w.event(eventID, at, p.author, schemas.Create, schemas.ID(p.id)),
 		Board:      p.board,
 		Interests:  w.interestsOf(p.interests),
 		Title:      p.title,
@@ -280,13 +268,11 @@ func (w *world) interestsOf(interests []int) []schemas.InterestID {
 
 // founding returns an initial event, at the time founded.
 func (w *world) founding(kind string, v schemas.Verb, person int, object schemas.ID) schemas.Event {
-	return schemas.Event{
-		ID:     fmt.Sprintf("sim/%d/%s/%d/%s", w.Seed, kind, person, object),
-		Time:   founded,
-		Actor:  w.user(person),
-		Verb:   v,
-		Object: object,
-	}
+	return w.event(fmt.Sprintf("sim/%d/%s/%d/%s", w.Seed, kind, person, object), founded, person, v, object)
+}
+
+func (w *world) event(id string, at schemas.Micros, actor int, v schemas.Verb, object schemas.ID) schemas.Event {
+	return schemas.Event{ID: id, Time: at, Actor: w.user(actor), Verb: v, Object: object}
 }
 
 // words has a line per list: its name, a colon, and its words, separated by commas. The list of an interest has the
@@ -299,12 +285,8 @@ var words string
 type vocabulary struct {
 	names, cities, adjectives, themes, surfaces, devices []string
 	tails                                                []string // each with a leading space, the first empty
-	interests                                            []interest
-}
-
-type interest struct {
-	name     string
-	subjects []string
+	interests                                            []string
+	subjects                                             [][]string // by interest
 }
 
 func newVocabulary() *vocabulary {
@@ -316,7 +298,7 @@ func newVocabulary() *vocabulary {
 		}
 		lists[name] = strings.Split(list, ", ")
 		if name, ok := strings.CutPrefix(name, "interest:"); ok {
-			v.interests = append(v.interests, interest{name, strings.Split(list, ", ")})
+			v.interests, v.subjects = append(v.interests, name), append(v.subjects, strings.Split(list, ", "))
 		}
 	}
 	v.names, v.cities, v.adjectives, v.themes = lists["names"], lists["cities"], lists["adjectives"], lists["themes"]

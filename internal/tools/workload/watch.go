@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/periodic"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -77,20 +78,12 @@ func (r *Requests) Watch(ctx context.Context) {
 }
 
 func (r *Requests) watch(ctx context.Context, i int) {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
+	_ = periodic.Run(ctx, pollEvery, func() error { // the function never fails
+		if !r.watches[i].idle() {
+			r.watches[i].saw(r.pool(ctx, r.watcher(i)))
 		}
-		if r.watches[i].idle() {
-			continue
-		}
-		pins, err := r.pool(ctx, r.watcher(i))
-		r.watches[i].saw(pins, err)
-	}
+		return nil
+	})
 }
 
 // pool returns the best pins of a user's pool.
