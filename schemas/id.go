@@ -110,6 +110,15 @@ func typed[T ~string](s, kinds string) (T, error) {
 	return T(s), nil
 }
 
+// Texts returns ids, or other named strings, as plain strings.
+func Texts[T ~string](ids []T) []string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = string(id)
+	}
+	return out
+}
+
 // Source returns the source of the followee's publications: Following for a user or a board, FromInterest for an interest.
 func (f Followee) Source() Source {
 	if ID(f).Kind() == KindInterest {

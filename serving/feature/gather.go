@@ -207,7 +207,7 @@ func (s *Service) userTask(user schemas.UserID, q query) task {
 }
 
 func (s *Service) itemTask(pins []schemas.PinID, q query) task {
-	return task{entities: texts(pins), scan: func(ctx context.Context) (func(*findings), error) {
+	return task{entities: schemas.Texts(pins), scan: func(ctx context.Context) (func(*findings), error) {
 		results, fresh, err := s.deps.Store.Items(ctx, pins, q.span.Now, q.items.scanned)
 		return func(f *findings) {
 			f.fresh = append(f.fresh, fresh)
@@ -219,7 +219,7 @@ func (s *Service) itemTask(pins []schemas.PinID, q query) task {
 }
 
 func (s *Service) pinTask(pins []schemas.PinID, embeddings bool) task {
-	return task{entities: texts(pins), scan: func(ctx context.Context) (func(*findings), error) {
+	return task{entities: schemas.Texts(pins), scan: func(ctx context.Context) (func(*findings), error) {
 		known, fresh, err := s.deps.Store.Pins(ctx, pins, embeddings)
 		return func(f *findings) {
 			f.fresh = append(f.fresh, fresh)
@@ -236,14 +236,6 @@ func (s *Service) pinTask(pins []schemas.PinID, embeddings bool) task {
 			}
 		}, err
 	}}
-}
-
-func texts[T ~string](ids []T) []string {
-	out := make([]string, len(ids))
-	for i, id := range ids {
-		out[i] = string(id)
-	}
-	return out
 }
 
 // gather runs the tasks and returns when all are done or ctx is done. At most Config.MaxConcurrentScans tasks run in the

@@ -53,11 +53,11 @@ func (t *TensorForm) Encode(a Answer) (head, data []byte, err error) {
 		if d.Aggregate == TakeSequence {
 			e.sequences(a, d, t.users)
 		} else {
-			e.numbers(a, d.Name, texts(t.users))
+			e.numbers(a, d.Name, schemas.Texts(t.users))
 		}
 	}
 	for _, d := range t.ofPin {
-		e.numbers(a, d.Name, texts(t.pins))
+		e.numbers(a, d.Name, schemas.Texts(t.pins))
 	}
 	var pairs []string
 	for _, p := range t.pairs {

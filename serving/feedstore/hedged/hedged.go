@@ -212,14 +212,14 @@ func (s *Store) Edges(ctx context.Context, user schemas.UserID, others []schemas
 func (s *Store) Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]schemas.Card, error) {
 	return read(ctx, s, &s.cards, func(ctx context.Context, from feed.Store) (map[schemas.PinID]schemas.Card, error) {
 		return from.Cards(ctx, pins)
-	}, texts(pins)...)
+	}, schemas.Texts(pins)...)
 }
 
 // DeletedUsers implements feed.Store.
 func (s *Store) DeletedUsers(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error) {
 	return read(ctx, s, &s.deletedUsers, func(ctx context.Context, from feed.Store) (map[schemas.UserID]bool, error) {
 		return from.DeletedUsers(ctx, users)
-	}, texts(users)...)
+	}, schemas.Texts(users)...)
 }
 
 // listRead is the result of List.
@@ -235,14 +235,6 @@ func (s *Store) List(ctx context.Context, followee schemas.Followee, from string
 		return listRead{pins, next}, err
 	}, string(followee))
 	return l.pins, l.next, err
-}
-
-func texts[T ~string](ids []T) []string {
-	all := make([]string, len(ids))
-	for i, id := range ids {
-		all[i] = string(id)
-	}
-	return all
 }
 
 // same reports whether both stores hold the same data.
