@@ -10,10 +10,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
+	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -128,8 +128,8 @@ func split(b []byte) (fields []string, ok bool) {
 	return fields, true
 }
 
-// LoadKey returns the cursor key in the file. If the file does not exist, LoadKey creates it with 32 random bytes, readable
-// only by its owner. If several processes create it at the same time, all get the same key.
+// LoadKey returns the cursor key in the file. If the file does not exist, LoadKey creates it with 32 random bytes; see
+// secure.CreateFile. If several processes create it at the same time, all get the same key.
 func LoadKey(file string) ([]byte, error) {
 	key, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -144,21 +144,10 @@ func LoadKey(file string) ([]byte, error) {
 	return key, nil
 }
 
-// makeKey writes the key to a temporary file and links it into place. A link, unlike a rename, does not replace an existing
-// file.
-func makeKey(file string) (key []byte, err error) {
-	temp, err := os.CreateTemp(filepath.Dir(file), ".cursor-key-*") // mode 0600
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.Remove(temp.Name())) }()
-	key = make([]byte, 32)
+func makeKey(file string) ([]byte, error) {
+	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
-	_, err = temp.Write(key)
-	if err := errors.Join(err, temp.Sync(), temp.Close()); err != nil {
-		return nil, err
-	}
-	if err := os.Link(temp.Name(), file); err != nil && !errors.Is(err, fs.ErrExist) {
+	if _, err := secure.CreateFile(file, key); err != nil {
 		return nil, err
 	}
 	return os.ReadFile(file)
