@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -84,7 +84,7 @@ func (c cursors) openList(text string, followee schemas.Followee) (place string,
 func (c cursors) seal(kind byte, fields ...string) string {
 	b := []byte{cursorVersion, kind}
 	for _, f := range fields {
-		b = append(binary.AppendUvarint(b, uint64(len(f))), f...)
+		b = packed.AppendText(b, f)
 	}
 	return base64.RawURLEncoding.EncodeToString(append(b, c.mac(b)...))
 }
@@ -117,15 +117,11 @@ func (c cursors) mac(body []byte) []byte {
 
 // split splits b into its fields.
 func split(b []byte) (fields []string, ok bool) {
-	for len(b) > 0 {
-		n, size := binary.Uvarint(b)
-		if size <= 0 || n > uint64(len(b)-size) {
-			return nil, false
-		}
-		fields = append(fields, string(b[size:size+int(n)]))
-		b = b[size+int(n):]
+	r := packed.NewReader(b)
+	for r.More() {
+		fields = append(fields, packed.Text[string](r))
 	}
-	return fields, true
+	return fields, r.End() == nil
 }
 
 // LoadKey returns the cursor key in the file. If the file does not exist, LoadKey creates it with 32 random bytes; see
