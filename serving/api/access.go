@@ -157,8 +157,7 @@ func (s *Server) isScraper(token string) bool {
 		return false
 	}
 	err := s.deps.Scrape(token)
-	var refused *auth.TokenError
-	if err != nil && !errors.As(err, &refused) {
+	if _, refused := errors.AsType[*auth.TokenError](err); err != nil && !refused {
 		s.log.Warn("cannot check the token of a scrape", "error", err)
 	}
 	return err == nil

@@ -207,8 +207,7 @@ func (k *keys) fetch(ctx context.Context) ([]byte, error) {
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	res, err := client.Do(req)
 	if err != nil {
-		var failed *url.Error // its text contains the URL
-		if errors.As(err, &failed) {
+		if failed, ok := errors.AsType[*url.Error](err); ok { // its text contains the URL
 			err = failed.Err
 		}
 		return nil, err
