@@ -49,7 +49,8 @@ func (i Identities) Validate() error {
 		size := len(field.value)
 		problems.Want(size <= maxPrefixBytes, "%s: %d bytes are out of range [0, %d]", field.name, size, maxPrefixBytes)
 	}
-	problems.Want((i.ServiceClaim == "") == (i.ServiceClaimValue == ""), "service_claim, service_claim_value: one is empty and the other is not")
+	problems.Want((i.ServiceClaim == "") == (i.ServiceClaimValue == ""),
+		"service_claim, service_claim_value: one is empty and the other is not")
 	overlap := i.UserPrefix != "" && i.ServicePrefix != "" &&
 		(strings.HasPrefix(i.UserPrefix, i.ServicePrefix) || strings.HasPrefix(i.ServicePrefix, i.UserPrefix))
 	problems.Want(!overlap, "user_prefix %q, service_prefix %q: one starts with the other", i.UserPrefix, i.ServicePrefix)
