@@ -28,7 +28,7 @@ func (p *App) scrapeToken() (api.ScrapeCheck, error) {
 	if _, err := auth.ReadSecret(p.cfg.Metrics.TokenFile); err != nil {
 		return nil, fmt.Errorf("metrics.token_file: %w", err)
 	}
-	return auth.ScrapeToken{File: p.cfg.Metrics.TokenFile}, nil
+	return auth.ScrapeToken{File: p.cfg.Metrics.TokenFile}.Check, nil
 }
 
 // configureAuth makes the server authenticate clients, if auth is configured, and peers, if peers.secret_file is set.
@@ -38,7 +38,7 @@ func (p *App) configureAuth(deps *api.Deps) error {
 		if err != nil {
 			return err
 		}
-		deps.Peers = proof
+		deps.Peers = proof.Check
 	}
 	if !p.cfg.Auth.Enabled() {
 		return nil
@@ -156,7 +156,7 @@ func (a *admin) handler() http.Handler {
 func (a *admin) requireToken(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, given := auth.Bearer(r)
-		if !given || a.scrape.Check(token) != nil {
+		if !given || a.scrape(token) != nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			http.Error(w, "authenticate: send the token in metrics.token_file as a bearer token", http.StatusUnauthorized)
 			return

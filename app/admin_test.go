@@ -53,7 +53,7 @@ func TestAdmin_ServesOnlyMetricsWithTokenBeyondLoopback(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Admin, cfg.Metrics.TokenFile = "0.0.0.0:0", filepath.Join(t.TempDir(), "scrape.token")
 	must.OK(t, os.WriteFile(cfg.Metrics.TokenFile, []byte(token+"\n"), 0o600))
-	admin := adminOf(t, cfg, auth.ScrapeToken{File: cfg.Metrics.TokenFile})
+	admin := adminOf(t, cfg, auth.ScrapeToken{File: cfg.Metrics.TokenFile}.Check)
 	for _, c := range []struct {
 		path, authorization string
 		want                int

@@ -56,6 +56,14 @@ func (s *Set) Measure(name, help string, labels prometheus.Labels, value func() 
 	register(s, prometheus.NewGaugeFunc(prometheus.GaugeOpts(s.opts(name, help, labels)), value))
 }
 
+// Flag returns the value of a gauge for a condition: 1 if it holds, otherwise 0.
+func Flag(holds bool) float64 {
+	if holds {
+		return 1
+	}
+	return 0
+}
+
 // Seconds returns a histogram of durations with n buckets. The first bucket ends at the given number of seconds, and each
 // further one at twice the previous number.
 func (s *Set) Seconds(name, help string, first float64, n int) prometheus.Histogram {

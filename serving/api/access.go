@@ -21,16 +21,11 @@ type Verifier interface {
 	Verify(ctx context.Context, token string) (auth.Caller, error)
 }
 
-// ScrapeCheck checks the static token of the metrics, as auth.ScrapeToken does.
-type ScrapeCheck interface {
-	// Check returns an error unless the token is the one of the metrics.
-	Check(token string) error
-}
+// ScrapeCheck returns an error unless a token is the static one of the metrics, as auth.ScrapeToken.Check does.
+type ScrapeCheck func(token string) error
 
-// PeerCheck checks that a request is from another process of the deployment, as auth.Peers does.
-type PeerCheck interface {
-	Check(r *http.Request) error
-}
+// PeerCheck returns an error unless a request is from another process of the deployment, as auth.Peers.Check does.
+type PeerCheck func(r *http.Request) error
 
 // access states which callers may make a call. The zero access permits every caller, without a token.
 type access struct {
@@ -67,9 +62,12 @@ func (a access) check(c auth.Caller, r *http.Request) error {
 	case a.users == ownData && c.User != "" && r.PathValue("user") == string(c.User):
 		return nil
 	}
-	p := problem(http.StatusForbidden, "%s", a.needs())
-	p.challenge = `Bearer error="insufficient_scope", scope="` + a.scope + `"`
-	return p
+	return needsScope(a.scope, "%s", a.needs())
+}
+
+// needsScope returns a 403 that names the scope that a token lacks.
+func needsScope(scope, format string, args ...any) *Problem {
+	return problem(http.StatusForbidden, format, args...).challenging(`Bearer error="insufficient_scope", scope="` + scope + `"`)
 }
 
 func (a access) permits(c auth.Caller) bool {
@@ -128,9 +126,7 @@ func (s *Server) admit(a access, r *http.Request) (auth.Caller, error) {
 		if err := s.checkAddressRate(r); err != nil || a.scope == "" {
 			return auth.Caller{}, err
 		}
-		p := problem(http.StatusUnauthorized, "%s", a.needs())
-		p.challenge = "Bearer"
-		return auth.Caller{}, p
+		return auth.Caller{}, problem(http.StatusUnauthorized, "%s", a.needs()).challenging("Bearer")
 	}
 	if a.scrape && s.isScraper(token) {
 		return auth.Caller{Subject: scraper}, tooMany(s.callers.Service(scraper))
@@ -142,7 +138,11 @@ func (s *Server) admit(a access, r *http.Request) (auth.Caller, error) {
 		}
 		return auth.Caller{}, unverified(err)
 	}
-	if err := s.checkRate(c); err != nil {
+	take := s.callers.Service
+	if c.User != "" {
+		take = s.callers.User
+	}
+	if err := tooMany(take(c.Subject)); err != nil {
 		return auth.Caller{}, err
 	}
 	return c, a.check(c, r)
@@ -156,9 +156,8 @@ func (s *Server) isScraper(token string) bool {
 	if s.deps.Scrape == nil {
 		return false
 	}
-	err := s.deps.Scrape.Check(token)
-	var refused *auth.TokenError
-	if err != nil && !errors.As(err, &refused) {
+	err := s.deps.Scrape(token)
+	if _, refused := errors.AsType[*auth.TokenError](err); err != nil && !refused {
 		s.log.Warn("cannot check the token of a scrape", "error", err)
 	}
 	return err == nil
@@ -170,25 +169,13 @@ func unverified(err error) error {
 	var neither *auth.IdentityError
 	switch {
 	case errors.As(err, &neither):
-		p := problem(http.StatusForbidden, "%v", neither)
-		p.challenge = `Bearer error="insufficient_scope"`
-		return p
+		return problem(http.StatusForbidden, "%v", neither).challenging(`Bearer error="insufficient_scope"`)
 	case errors.As(err, &refused):
-		p := problem(http.StatusUnauthorized, "%v", refused)
-		p.challenge = `Bearer error="invalid_token"`
-		return p
+		return problem(http.StatusUnauthorized, "%v", refused).challenging(`Bearer error="invalid_token"`)
 	case errors.Is(err, auth.ErrNoKeys):
 		return unavailable("%v", auth.ErrNoKeys)
 	}
 	return err
-}
-
-// checkRate takes the request from the caller's rate.
-func (s *Server) checkRate(c auth.Caller) error {
-	if c.User != "" {
-		return tooMany(s.callers.User(c.Subject))
-	}
-	return tooMany(s.callers.Service(c.Subject))
 }
 
 // checkAddressRate takes the request from the rate of an address without a token.
@@ -201,9 +188,8 @@ func tooMany(again time.Duration, ok bool) error {
 	if ok {
 		return nil
 	}
-	p := problem(http.StatusTooManyRequests, "the caller is above its request rate; retry in %s", again.Round(time.Millisecond))
-	p.retryAfter = max(1, int(math.Ceil(again.Seconds())))
-	return p
+	return problem(http.StatusTooManyRequests, "the caller is above its request rate; retry in %s", again.Round(time.Millisecond)).
+		retryIn(max(1, int(math.Ceil(again.Seconds()))))
 }
 
 // checkPeer returns an error unless the request is from another process of the deployment.
@@ -211,7 +197,7 @@ func (s *Server) checkPeer(r *http.Request) error {
 	if s.deps.Peers == nil {
 		return nil
 	}
-	if err := s.deps.Peers.Check(r); err != nil {
+	if err := s.deps.Peers(r); err != nil {
 		return unverified(err)
 	}
 	return nil

@@ -163,7 +163,7 @@ func TestAccess_PermitsOnlyListedTokens(t *testing.T) {
 // Trials have their own limit: the maximum number of trials does not block other requests for features.
 func TestTrials_HaveTheirOwnLimit(t *testing.T) {
 	s := listen(t, &fakes{}, nil)
-	for s.gates.Enter(trialClass) {
+	for s.gates.Enter(string(trial)) {
 	}
 	for path, want := range map[string]int{"/v1/features": 200, "/v1/features/try": 503} {
 		if got := roundTrip(s, "POST", path, first("POST", path).body).StatusCode; got != want {
@@ -192,7 +192,7 @@ func TestMetrics_ScrapeTokenPermitsOnlyMetrics(t *testing.T) {
 	first, second := strings.Repeat("1", 32), strings.Repeat("2", 32)
 	write(first)
 	s := listen(t, &fakes{}, func(_ *Config, d *Deps) {
-		d.Auth, d.Scrape = someTokens(), auth.ScrapeToken{File: file}
+		d.Auth, d.Scrape = someTokens(), auth.ScrapeToken{File: file}.Check
 	})
 	check := func(path, token string, want int) {
 		t.Helper()
@@ -229,7 +229,7 @@ func (peersOnly) Check(r *http.Request) error {
 
 func TestPeer_RequiresPeerToken(t *testing.T) {
 	s := listen(t, &fakes{}, func(_ *Config, d *Deps) {
-		d.Auth, d.Peers = someTokens(), peersOnly{}
+		d.Auth, d.Peers = someTokens(), peersOnly{}.Check
 		d.Peer = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	})
 	for token, want := range map[string]int{"peer": 418, "": 401, "feed": 401, "all": 401} {

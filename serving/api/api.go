@@ -9,6 +9,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -91,7 +92,7 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 		return nil, fmt.Errorf("http server: %w", err)
 	}
 	s := &Server{
-		cfg: cfg, deps: deps, log: deps.Log,
+		cfg: cfg, deps: deps, log: cmp.Or(deps.Log, slog.New(slog.DiscardHandler)),
 		gates:          limit.NewGates(cfg.Limits, cfg.MaxRequests, cfg.fixedLimits(), nil, nil),
 		callers:        limit.NewCallers(cfg.Limits, deps.Now),
 		callerStreams:  perCaller(cfg.MaxCallerStreams),
@@ -100,9 +101,6 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 		lines:          cfg.budget(cfg.MaxEventsBytes),
 		objects:        cfg.budget(cfg.MaxFeaturesBytes),
 		auditLines:     rate.NewLimiter(linesPerSecond, linesPerSecond),
-	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
 	}
 	if s.deps.Now == nil {
 		s.deps.Now = time.Now

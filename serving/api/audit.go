@@ -88,9 +88,7 @@ func (s *Server) checkEvents(ctx context.Context, lines []schemas.Line) error {
 	if len(refused) == 0 {
 		return nil
 	}
-	p := problem(http.StatusForbidden, "%s; nothing was published", strings.Join(refused, "; "))
-	p.challenge = `Bearer error="insufficient_scope", scope="` + scope + `"`
-	return p
+	return needsScope(scope, "%s; nothing was published", strings.Join(refused, "; "))
 }
 
 // maxRefused is the maximum number of events that a rejection lists.

@@ -63,37 +63,25 @@ func (e *TooLongError) Unwrap() error { return kerr.TopicAuthorizationFailed }
 // MaxDeadLetters is the maximum number of dead letters of an answer.
 const MaxDeadLetters = 1000
 
-// deadLetterJSON is the JSON form of a dead letter.
+// deadLetterJSON is the JSON form of a dead letter. A value of nil is too long for a list.
 type deadLetterJSON struct {
-	InPartition    int32     `json:"dead_letter_partition"` // its position in the dead-letter topic
-	InOffset       int64     `json:"dead_letter_offset"`
-	Retried        bool      `json:"retried"` // arrived before the last call of Retry
-	Attempts       int32     `json:"attempts"`
-	FirstPartition int32     `json:"first_partition"` // of the record that failed first, of which this is a retry
-	FirstOffset    int64     `json:"first_offset"`
-	Topic          string    `json:"topic"` // the topic of the record
-	Partition      int32     `json:"partition"`
-	Offset         int64     `json:"offset"`
-	Group          string    `json:"group"` // the group that could not process it
-	Reason         string    `json:"reason"`
-	Time           time.Time `json:"time"`  // arrival time of the record
-	Key            []byte    `json:"key"`   // in base64, like the value
-	Value          []byte    `json:"value"` // nil: too long for a list
+	InPartition    int32 `json:"dead_letter_partition"` // its position in the dead-letter topic
+	InOffset       int64 `json:"dead_letter_offset"`
+	Retried        bool  `json:"retried"` // arrived before the last call of Retry
+	Attempts       int32 `json:"attempts"`
+	FirstPartition int32 `json:"first_partition"` // of the record that failed first, of which this is a retry
+	FirstOffset    int64 `json:"first_offset"`
+	schemas.DeadLetter
+	Time time.Time `json:"time"` // arrival time of the record
 }
 
 // deadLetterOf returns the JSON form of a dead letter. If it cannot be decoded, its reason says why.
 func deadLetterOf(l DeadLetter) deadLetterJSON {
-	reason := l.Reason
 	if l.Unreadable != "" {
-		reason = "the dead letter cannot be decoded: " + l.Unreadable
+		l.Reason = "the dead letter cannot be decoded: " + l.Unreadable
 	}
 	partition, offset := l.First()
-	return deadLetterJSON{
-		InPartition: l.Partition, InOffset: l.Offset, Retried: l.Retried,
-		Attempts: l.Attempts, FirstPartition: partition, FirstOffset: offset,
-		Topic: l.Topic, Partition: l.DeadLetter.Partition, Offset: l.DeadLetter.Offset, Group: l.Group,
-		Reason: reason, Time: l.Time.Writable().Time(), Key: l.Key, Value: l.Value,
-	}
+	return deadLetterJSON{l.Partition, l.Offset, l.Retried, l.Attempts, partition, offset, l.DeadLetter, l.Time.Writable().Time()}
 }
 
 // forms returns the JSON forms of a list.

@@ -58,8 +58,7 @@ func (s *Server) publish(ctx context.Context, lines []schemas.Line, deletes []us
 		return err
 	}
 	err := s.deps.Publisher.PublishAs(ctx, answerOf(ctx).operator(), lines)
-	var uncertain *topics.PublishError
-	if errors.As(err, &uncertain) {
+	if _, uncertain := errors.AsType[*topics.PublishError](err); uncertain {
 		return unavailable("the broker has not acknowledged every event; send them again").because(err)
 	}
 	return err

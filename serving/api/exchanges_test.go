@@ -102,7 +102,7 @@ func with(path, parameter string) string {
 }
 
 // classes are the classes of requests whose slots fill takes.
-var classes = append(auth.Scopes(), access{}.class(), streamClass, trialClass, peerClass)
+var classes = append(auth.Scopes(), access{}.class(), string(stream), string(trial), peerClass)
 
 // fill takes every slot of the server, except those of scrapes.
 func fill(s *Server) {
@@ -455,7 +455,7 @@ func specialExchanges() []exchange {
 			func(a *exchange) { a.missing = []string{"pools is waiting"} }),
 		row("GET /metrics", "", 0, "").but("too many scrapes", 503, "", func(a *exchange) {
 			a.prepare = func(s *Server) {
-				for s.gates.Enter(scrapeClass) {
+				for s.gates.Enter(string(scraping)) {
 				}
 			}
 		}),

@@ -14,29 +14,22 @@ import (
 
 // Feed answers visits, pages and lists, as feed.Service does.
 type Feed interface {
-	Visits
-	Lists
-	Explanations
-}
+	// Pages of a user's feed.
 
-// Visits answers with the pages of a user's feed.
-type Visits interface {
 	Visit(ctx context.Context, user schemas.UserID, feed string, limit int) (feed.Page, error)
 	VisitOnce(ctx context.Context, user schemas.UserID, feed string, limit int, key string) (feed.Page, error)
 	Peek(ctx context.Context, user schemas.UserID, feed string, limit int) (feed.Page, error)
 	Older(ctx context.Context, user schemas.UserID, cursor string, limit int) (feed.Page, error)
 	Waiting(ctx context.Context, user schemas.UserID) (int, error)
-}
 
-// Lists answers with published pins, for a viewer or, with "", for no particular user.
-type Lists interface {
+	// Published pins, for a viewer or, with "", for no particular user.
+
 	List(ctx context.Context, followee schemas.Followee, viewer schemas.UserID, cursor string, limit int) (feed.ListPage, error)
 	RelatedPins(ctx context.Context, pin schemas.PinID, viewer schemas.UserID, limit int) (feed.RelatedPins, error)
 	RelatedInterests(ctx context.Context, interest schemas.InterestID, limit int) (feed.RelatedInterests, error)
-}
 
-// Explanations answers with the state from which a user's feed is composed.
-type Explanations interface {
+	// The state from which a user's feed is composed.
+
 	Why(ctx context.Context, user schemas.UserID, feed string, pin schemas.PinID, masked bool) (*schemas.Why, error)
 	Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error)
 	FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error)

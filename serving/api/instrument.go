@@ -149,10 +149,7 @@ func (s *Server) traced(r route, next http.Handler) http.Handler {
 			next.ServeHTTP(w, req.WithContext(tracing.Unrecorded(req.Context(), caller)))
 			return
 		}
-		ctx, span := s.begin(req, caller, r.path)
-		defer span.End() // also for an aborted answer
-		next.ServeHTTP(w, req.WithContext(ctx))
-		outcome(span, answerOf(ctx))
+		s.record(w, req, caller, r.path, next)
 	})
 }
 
@@ -163,32 +160,24 @@ func (s *Server) tracePeer(w http.ResponseWriter, req *http.Request, next http.H
 		next.ServeHTTP(w, req)
 		return
 	}
-	ctx, span := s.begin(req, caller, peers.Path+path.Base(req.URL.Path))
-	defer span.End()
-	next.ServeHTTP(w, req.WithContext(ctx))
-	outcome(span, answerOf(ctx))
+	s.record(w, req, caller, peers.Path+path.Base(req.URL.Path), next)
 }
 
 func callerTrace(req *http.Request) trace.SpanContext {
 	return tracing.Parse([]byte(req.Header.Get(tracing.Header)))
 }
 
-// begin starts a span named after https://opentelemetry.io/docs/specs/semconv/http/http-spans/. It omits the path, which
-// contains ids, and uses the route instead.
-func (s *Server) begin(req *http.Request, caller trace.SpanContext, route string) (context.Context, trace.Span) {
+// record handles a request in a span named after https://opentelemetry.io/docs/specs/semconv/http/http-spans/. It omits the
+// path, which contains ids, and uses the route instead. Only a server error is an error of the span.
+func (s *Server) record(w http.ResponseWriter, req *http.Request, caller trace.SpanContext, route string, next http.Handler) {
 	verb := method(req.Method)
 	ctx, span := s.deps.Tracer.Start(req.Context(), caller, verb+" "+route, trace.SpanKindServer,
 		attribute.String("http.request.method", verb), attribute.String("http.route", route),
 		attribute.String("url.scheme", s.Scheme()))
-	answerOf(ctx).trace = tracing.ID(ctx)
-	return ctx, span
-}
-
-// outcome records in the span how a request was answered. Only a server error is an error of the span.
-func outcome(span trace.Span, a *answer) {
-	if !span.IsRecording() {
-		return
-	}
+	defer span.End() // also for an aborted answer
+	a := answerOf(ctx)
+	a.trace = tracing.ID(ctx)
+	next.ServeHTTP(w, req.WithContext(ctx))
 	span.SetAttributes(attribute.Int("http.response.status_code", a.status), attribute.String("smartfeed.request", a.Header().Get(requestID)))
 	if a.status >= http.StatusInternalServerError {
 		tracing.Fail(span, strconv.Itoa(a.status))

@@ -105,7 +105,7 @@ func (p *parameters) feed() string { return cmp.Or(p.text("feed"), DefaultFeed) 
 
 // oneOf returns a parameter with one of the given values, or "" if it is absent.
 func oneOf[T ~string](p *parameters, name string, values []T) T {
-	return parsed(p, name, "", "one of "+strings.Join(forms(values, func(v T) string { return string(v) }), ", "), func(text string) (T, error) {
+	return parsed(p, name, "", "one of "+strings.Join(schemas.Strings(values), ", "), func(text string) (T, error) {
 		if !slices.Contains(values, T(text)) {
 			return "", strconv.ErrRange
 		}

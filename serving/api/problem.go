@@ -53,6 +53,18 @@ func (p *Problem) setHeaders(h http.Header) {
 	}
 }
 
+// challenging adds the header WWW-Authenticate.
+func (p *Problem) challenging(challenge string) *Problem {
+	p.challenge = challenge
+	return p
+}
+
+// retryIn adds the header Retry-After.
+func (p *Problem) retryIn(seconds int) *Problem {
+	p.retryAfter = seconds
+	return p
+}
+
 // because adds the cause, which is logged and not answered.
 func (p *Problem) because(cause error) error { return fmt.Errorf("%w (%w)", p, cause) }
 
@@ -99,9 +111,7 @@ func listed(problems []string) *Problem {
 
 // unavailable returns a 503 that asks the caller to retry after a second.
 func unavailable(format string, args ...any) *Problem {
-	p := problem(http.StatusServiceUnavailable, format, args...)
-	p.retryAfter = 1
-	return p
+	return problem(http.StatusServiceUnavailable, format, args...).retryIn(1)
 }
 
 // answerError writes the answer to an error of a handler. It logs server errors that wrap a cause, unless the caller has

@@ -36,29 +36,25 @@ type query func(p *parameters) computation
 type computation func(ctx context.Context) (any, error)
 
 // kind determines which limits apply to a call.
-type kind int
+type kind string
 
 const (
-	request  kind = iota // limited by time and by the requests in flight
-	stream               // limited by the open streams, not by time
-	probe                // limited only by time, so that monitoring works even when the server is at capacity
-	scraping             // limited by time and by the scrapes in flight
-	trial                // limited by time and by the trials in flight, which have a separate limit
+	request  kind = ""        // limited by time and by the requests in flight
+	stream   kind = "streams" // limited by the open streams, not by time
+	probe    kind = "probes"  // limited only by time, so that monitoring works even when the server is at capacity
+	scraping kind = "scrapes" // limited by time and by the scrapes in flight
+	trial    kind = "trials"  // limited by time and by the trials in flight, which have a separate limit
 )
 
 // class returns the class of the call for the limits of requests in flight; "" has no limit.
 func (r route) class() string {
 	switch r.kind {
-	case stream:
-		return streamClass
-	case scraping:
-		return scrapeClass
-	case trial:
-		return trialClass
+	case request:
+		return r.access.class()
 	case probe:
 		return ""
 	}
-	return r.access.class()
+	return string(r.kind)
 }
 
 const get, post = http.MethodGet, http.MethodPost

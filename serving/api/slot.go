@@ -11,17 +11,12 @@ import (
 	"github.com/smartfeed/smartfeed/serving/limit"
 )
 
-// Classes of calls with separate limits. Other calls have the class of their access.
-const (
-	streamClass = "streams"
-	scrapeClass = "scrapes"
-	trialClass  = "trials"
-	peerClass   = "peer"
-)
+// peerClass is the class of the calls of other processes for the limits of requests in flight.
+const peerClass = "peer"
 
 // fixedLimits are the limits that do not follow the load.
 func (c Config) fixedLimits() map[string]int {
-	return map[string]int{streamClass: c.MaxStreams, scrapeClass: maxScrapes, trialClass: maxTrials}
+	return map[string]int{string(stream): c.MaxStreams, string(scraping): maxScrapes, string(trial): maxTrials}
 }
 
 // slot is a request's share of the limit of requests in flight. The request releases it while it waits for its body, so
@@ -76,9 +71,7 @@ func (s *Server) hold(k kind, c auth.Caller, r *http.Request) (leave func(), err
 func held(by *limit.Budget, who, what string) (leave func(), err error) {
 	share := by.Share(who)
 	if share.Grow(1) != nil {
-		p := problem(http.StatusTooManyRequests, "the caller has too many %s in flight", what)
-		p.retryAfter = 1
-		return nil, p
+		return nil, problem(http.StatusTooManyRequests, "the caller has too many %s in flight", what).retryIn(1)
 	}
 	return share.End, nil
 }
@@ -136,9 +129,7 @@ func refusal(err error) error {
 	if errors.Is(err, limit.ErrAll) {
 		return unavailable("at capacity: too many bytes of request bodies are in flight")
 	}
-	p := problem(http.StatusTooManyRequests, "the caller has too many bytes of request bodies in flight")
-	p.retryAfter = 1
-	return p
+	return problem(http.StatusTooManyRequests, "the caller has too many bytes of request bodies in flight").retryIn(1)
 }
 
 // checkContent rejects a body with another content type or with a content encoding. A body without a content type is

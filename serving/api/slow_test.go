@@ -179,7 +179,7 @@ func TestSlowBodies_RejectedAtCapacityAfterWaiting(t *testing.T) {
 				}
 			}
 			for range maxTrials {
-				w.gates.Leave(trialClass)
+				w.gates.Leave(string(trial))
 			}
 			if got := w.posted(t, "", path, body); got >= 300 {
 				t.Errorf("%s, with free slots again: got %d, want 2xx", path, got)

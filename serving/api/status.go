@@ -5,6 +5,8 @@ import (
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/smartfeed/smartfeed/schemas"
 )
 
 func (s *Server) status(*parameters) computation {
@@ -30,22 +32,20 @@ type NotReadyReason struct {
 
 // readiness is the answer of /readyz.
 type readiness struct {
-	Ready      bool             `json:"ready"`
-	Missing    []string         `json:"missing"`    // for people
-	Components []NotReadyReason `json:"components"` // for programs
+	Ready      bool                         `json:"ready"`
+	Missing    []string                     `json:"missing"`    // for people
+	Components schemas.List[NotReadyReason] `json:"components"` // for programs
 }
 
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) error {
 	reasons := s.deps.Ready()
-	a := readiness{Ready: len(reasons) == 0, Missing: []string{}, Components: []NotReadyReason{}}
-	for _, l := range reasons {
-		a.Missing, a.Components = append(a.Missing, l.Text), append(a.Components, l)
-	}
-	if !a.Ready {
+	status := http.StatusOK
+	if len(reasons) > 0 {
 		w.Header().Set("Retry-After", "1")
-		return writeJSON(w, http.StatusServiceUnavailable, a)
+		status = http.StatusServiceUnavailable
 	}
-	return writeJSON(w, http.StatusOK, a)
+	missing := forms(reasons, func(l NotReadyReason) string { return l.Text })
+	return writeJSON(w, status, readiness{Ready: len(reasons) == 0, Missing: missing, Components: reasons})
 }
 
 // maxScrapes is how many scrapes of the metrics may be in flight. Further ones are rejected with 503.

@@ -74,17 +74,12 @@ func (c Config) Enabled() bool { return c.JWKS != "" || c.SecretFile != "" }
 
 // Validate reports every field that is out of bounds.
 func (c Config) Validate() error {
-	problems := []error{
-		c.Identities.Validate(),
-		settings.Validate(c),
-	}
-	if c.JWKS != "" && c.Audience == "" {
-		problems = append(problems, errors.New("audience: is empty: with jwks it is required, because tokens for other services would be accepted"))
-	}
-	if _, _, err := c.source(); err != nil {
-		problems = append(problems, fmt.Errorf("jwks: %w", err))
-	}
-	return errors.Join(problems...)
+	problems := settings.Problems{c.Identities.Validate(), settings.Validate(c)}
+	problems.Want(c.JWKS == "" || c.Audience != "",
+		"audience: is empty: with jwks it is required, because tokens for other services would be accepted")
+	_, _, err := c.source()
+	problems.Want(err == nil, "jwks: %w", err)
+	return problems.Err()
 }
 
 // source returns the file or the URL of the key set.
@@ -135,6 +130,9 @@ func NewVerifier(cfg Config, deps Deps) (*Verifier, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("auth: %w", err)
 	}
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
 	v := &Verifier{cfg: cfg}
 	var methods []string
 	if cfg.SecretFile != "" {
@@ -155,7 +153,7 @@ func NewVerifier(cfg Config, deps Deps) (*Verifier, error) {
 // rules returns the checks of the claims of a token.
 func rules(cfg Config, deps Deps) []jwt.ParserOption {
 	options := []jwt.ParserOption{
-		jwt.WithExpirationRequired(), jwt.WithLeeway(cfg.Leeway), jwt.WithTimeFunc(deps.now()), jwt.WithStrictDecoding(),
+		jwt.WithExpirationRequired(), jwt.WithLeeway(cfg.Leeway), jwt.WithTimeFunc(deps.Now), jwt.WithStrictDecoding(),
 	}
 	if cfg.Issuer != "" {
 		options = append(options, jwt.WithIssuer(cfg.Issuer))

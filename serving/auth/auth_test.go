@@ -14,6 +14,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -312,6 +314,36 @@ func TestMint_TokensVerify(t *testing.T) {
 	must.OK(t, err)
 	if got, err := verifier(t, cfg, nil).Verify(t.Context(), token); err != nil || got.Subject != "service:dashboard" || !got.Expires.Equal(now.Add(time.Minute+cfg.Leeway)) || !got.HasScope(Operate) || got.HasScope(Feed) {
 		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestMakeSecret_ConcurrentCallersGetSameSecret(t *testing.T) {
+	for range 50 { // a caller must not read the file before it is complete
+		file, secrets := filepath.Join(t.TempDir(), "secret"), make(chan string, 8)
+		var callers sync.WaitGroup
+		var created atomic.Int32
+		for range cap(secrets) {
+			callers.Go(func() {
+				secret, made, err := MakeSecret(file)
+				if err != nil {
+					t.Error(err)
+				}
+				if made {
+					created.Add(1)
+				}
+				secrets <- string(secret)
+			})
+		}
+		callers.Wait()
+		first := <-secrets
+		for range cap(secrets) - 1 {
+			if secret := <-secrets; secret != first {
+				t.Errorf("got the secrets %q and %q, want one", first, secret)
+			}
+		}
+		if n := created.Load(); n != 1 {
+			t.Errorf("%d callers created the file, want 1", n)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -40,23 +41,20 @@ const maxPrefixBytes = 128
 
 // Validate reports every field that is out of bounds or contradicts another.
 func (i Identities) Validate() error {
-	var problems []error
+	var problems settings.Problems
 	for _, field := range []struct{ name, value string }{
 		{"user_prefix", i.UserPrefix}, {"service_prefix", i.ServicePrefix},
 		{"service_claim", i.ServiceClaim}, {"service_claim_value", i.ServiceClaimValue},
 	} {
-		if len(field.value) > maxPrefixBytes {
-			problems = append(problems, fmt.Errorf("%s: %d bytes are out of range [0, %d]", field.name, len(field.value), maxPrefixBytes))
-		}
+		size := len(field.value)
+		problems.Want(size <= maxPrefixBytes, "%s: %d bytes are out of range [0, %d]", field.name, size, maxPrefixBytes)
 	}
-	if (i.ServiceClaim == "") != (i.ServiceClaimValue == "") {
-		problems = append(problems, errors.New("service_claim, service_claim_value: one is empty and the other is not"))
-	}
-	if i.UserPrefix != "" && i.ServicePrefix != "" &&
-		(strings.HasPrefix(i.UserPrefix, i.ServicePrefix) || strings.HasPrefix(i.ServicePrefix, i.UserPrefix)) {
-		problems = append(problems, fmt.Errorf("user_prefix %q, service_prefix %q: one starts with the other", i.UserPrefix, i.ServicePrefix))
-	}
-	return errors.Join(problems...)
+	problems.Want((i.ServiceClaim == "") == (i.ServiceClaimValue == ""),
+		"service_claim, service_claim_value: one is empty and the other is not")
+	overlap := i.UserPrefix != "" && i.ServicePrefix != "" &&
+		(strings.HasPrefix(i.UserPrefix, i.ServicePrefix) || strings.HasPrefix(i.ServicePrefix, i.UserPrefix))
+	problems.Want(!overlap, "user_prefix %q, service_prefix %q: one starts with the other", i.UserPrefix, i.ServicePrefix)
+	return problems.Err()
 }
 
 // An IdentityError is returned for a valid token that identifies neither a user nor a service, or both.

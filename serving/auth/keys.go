@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -12,7 +13,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +20,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/smartfeed/smartfeed/internal/jsonbound"
+	"github.com/smartfeed/smartfeed/internal/reload"
 )
 
 // Deps are the dependencies of a Verifier.
@@ -27,13 +28,6 @@ type Deps struct {
 	Client *http.Client     // requests the key set at a URL; nil: a client that may connect to any address
 	Now    func() time.Time // nil: time.Now
 	Log    *slog.Logger     // nil: no logging
-}
-
-func (d Deps) now() func() time.Time {
-	if d.Now == nil {
-		return time.Now
-	}
-	return d.Now
 }
 
 const (
@@ -82,14 +76,11 @@ type keys struct {
 }
 
 func newKeys(cfg Config, deps Deps) *keys {
-	k := &keys{refresh: cfg.RefreshInterval, maxAge: cfg.MaxKeyAge, client: deps.Client, now: deps.now(), log: deps.Log, reading: make(chan struct{}, 1)}
+	k := &keys{
+		refresh: cfg.RefreshInterval, maxAge: cfg.MaxKeyAge, now: deps.Now, reading: make(chan struct{}, 1),
+		client: cmp.Or(deps.Client, &http.Client{}), log: cmp.Or(deps.Log, slog.New(slog.DiscardHandler)),
+	}
 	k.file, k.at, _ = cfg.source() // validated
-	if k.client == nil {
-		k.client = &http.Client{}
-	}
-	if k.log == nil {
-		k.log = slog.New(slog.DiscardHandler)
-	}
 	return k
 }
 
@@ -205,12 +196,7 @@ func (k *keys) from() string {
 
 func (k *keys) fetch(ctx context.Context) ([]byte, error) {
 	if k.at == nil {
-		f, err := os.Open(k.file)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		return bounded(f)
+		return bounded(reload.Read(k.file, maxSetBytes))
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, k.at.String(), nil)
 	if err != nil {
@@ -221,8 +207,7 @@ func (k *keys) fetch(ctx context.Context) ([]byte, error) {
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	res, err := client.Do(req)
 	if err != nil {
-		var failed *url.Error // its text contains the URL
-		if errors.As(err, &failed) {
+		if failed, ok := errors.AsType[*url.Error](err); ok { // its text contains the URL
 			err = failed.Err
 		}
 		return nil, err
@@ -231,11 +216,11 @@ func (k *keys) fetch(ctx context.Context) ([]byte, error) {
 	if res.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("status %s", res.Status)
 	}
-	return bounded(res.Body)
+	return bounded(io.ReadAll(io.LimitReader(res.Body, maxSetBytes+1)))
 }
 
-func bounded(r io.Reader) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(r, maxSetBytes+1))
+// bounded rejects a text that is too long.
+func bounded(text []byte, err error) ([]byte, error) {
 	if len(text) > maxSetBytes {
 		return nil, fmt.Errorf("more than %d bytes", maxSetBytes)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -35,7 +36,8 @@ func ReadSecret(file string) ([]byte, error) {
 }
 
 // MakeSecret returns the secret in a file. If the file does not exist, MakeSecret creates it with 256 random bits as one
-// line of text, readable only by its owner. made reports whether it did.
+// line of text; see secure.CreateFile. made reports whether it did. If several processes create it at the same time, all get
+// the same secret.
 func MakeSecret(file string) (secret []byte, made bool, err error) {
 	secret, err = ReadSecret(file)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -46,20 +48,12 @@ func MakeSecret(file string) (secret []byte, made bool, err error) {
 	}
 	random := make([]byte, MinSecretBytes)
 	_, _ = rand.Read(random) // never fails
-	text := base64.RawURLEncoding.EncodeToString(random) + "\n"
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) { // another process was faster
-		secret, err = ReadSecret(file)
-		return secret, false, err
-	}
+	made, err = secure.CreateFile(file, []byte(base64.RawURLEncoding.EncodeToString(random)+"\n"))
 	if err != nil {
 		return nil, false, fmt.Errorf("make secret: %w", err)
 	}
-	_, err = f.WriteString(text)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return nil, false, fmt.Errorf("make secret: %w", err)
-	}
-	return []byte(strings.TrimSpace(text)), true, nil
+	secret, err = ReadSecret(file)
+	return secret, made, err
 }
 
 // Grant is the content of a new token.

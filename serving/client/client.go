@@ -16,6 +16,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -83,18 +84,12 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = defaultTimeout
-	}
-	if cfg.Most == 0 {
-		cfg.Most = defaultMost
-	}
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: cfg.TLS.Clone(), ForceAttemptHTTP2: true,
 		MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, // servers close theirs after two
 	}
-	return &Client{base: base, token: cfg.Token, most: cfg.Most, http: &http.Client{
-		Timeout: cfg.Timeout, Transport: transport,
+	return &Client{base: base, token: cfg.Token, most: cmp.Or(cfg.Most, defaultMost), http: &http.Client{
+		Timeout: cmp.Or(cfg.Timeout, defaultTimeout), Transport: transport,
 		// The server sends no redirects, and the token is only for this server.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil

@@ -127,7 +127,7 @@ func pause(err error, backoff time.Duration) (wait time.Duration, temporary bool
 // reject reports each event, with its own reason if the server names its line.
 func (b *batch) reject(err error) {
 	reasons := map[int]error{}
-	if refused := (*Error)(nil); errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*Error](err); ok {
 		for _, text := range refused.Errors {
 			var line int
 			if n, _ := fmt.Sscanf(text, "line %d", &line); n == 1 {

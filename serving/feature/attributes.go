@@ -65,7 +65,10 @@ func (a *AttributesAnswer) add(pin schemas.PinID, f *findings) {
 	reason := Unknown
 	switch {
 	case known:
-		found := Attributes{own.Author, own.Board, orEmpty(own.Interests), own.Attributes, own.Embedding}
+		found := Attributes{own.Author, own.Board, own.Interests, own.Attributes, own.Embedding}
+		if found.Interests == nil { // JSON encodes it as []
+			found.Interests = []schemas.InterestID{}
+		}
 		if found.Attributes == nil { // a store may return none
 			found.Attributes = map[string]string{}
 		}
@@ -76,12 +79,4 @@ func (a *AttributesAnswer) add(pin schemas.PinID, f *findings) {
 		a.Degraded = degraded(a.Degraded, reason)
 	}
 	a.Missing = append(a.Missing, MissingPin{pin, reason})
-}
-
-// orEmpty makes a nil list encode as [] instead of null.
-func orEmpty[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
 }

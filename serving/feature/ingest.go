@@ -92,8 +92,7 @@ func (s *Sink) sweep() error { return s.deps.Store.Sweep(s.deps.Deleted.Has) }
 
 func (s *Sink) consume(ctx context.Context) error {
 	err := topics.Follow(ctx, s.following(), s.handle)
-	var changed *topics.ChangedTopicError
-	if errors.As(err, &changed) {
+	if _, changed := errors.AsType[*topics.ChangedTopicError](err); changed {
 		return fmt.Errorf("%w; %s", err, remedy)
 	}
 	return err

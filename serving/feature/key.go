@@ -43,13 +43,7 @@ const (
 )
 
 // dayOf returns the number of the UTC day, floored.
-func dayOf(t millis) int32 {
-	d := t / dayMillis
-	if t%dayMillis < 0 {
-		d--
-	}
-	return int32(d)
-}
+func dayOf(t millis) int32 { return int32(floorDiv(t, dayMillis)) }
 
 func appendDay(dst []byte, table byte, day int32) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, table), uint32(day)^1<<31)

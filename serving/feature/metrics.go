@@ -55,10 +55,3 @@ func (m *Metrics) answered(took time.Duration, degraded []string) {
 		m.degraded.WithLabelValues(reason).Inc()
 	}
 }
-
-func (m *Metrics) breaker(open bool) {
-	m.open.Set(0)
-	if open {
-		m.open.Set(1)
-	}
-}

@@ -94,21 +94,30 @@ func (s *EmbeddedStore) scanAction(ctx context.Context, it *pebble.Iterator, pre
 
 // Items implements Store with one read per pin and day within the widest window.
 func (s *EmbeddedStore) Items(ctx context.Context, pins []schemas.PinID, now schemas.Micros, defs []Definition) ([][]Result, time.Time, error) {
-	out := make([][]Result, len(pins))
+	out := make([][]Result, 0, len(pins))
 	e := NewItemEvaluation(defs, now)
+	err := s.eachPin(ctx, pins, func(db *pebble.DB, pin schemas.PinID) error {
+		err := readItem(db, pin, e)
+		out = append(out, e.results())
+		return err
+	})
+	return out, time.Time{}, err
+}
+
+// eachPin calls read for each pin until it returns an error or ctx ends.
+func (s *EmbeddedStore) eachPin(ctx context.Context, pins []schemas.PinID, read func(*pebble.DB, schemas.PinID) error) error {
 	err := s.db.Use(func(db *pebble.DB) error {
-		for i, pin := range pins {
-			if err := errors.Join(ctx.Err(), readItem(db, pin, e)); err != nil {
+		for _, pin := range pins {
+			if err := errors.Join(ctx.Err(), read(db, pin)); err != nil {
 				return fmt.Errorf("pin %s: %w", pin, err)
 			}
-			out[i] = e.results()
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("read items: %w", err)
+		return fmt.Errorf("read pins: %w", err)
 	}
-	return out, time.Time{}, nil
+	return nil
 }
 
 // readItem evaluates the rows of a pin.
@@ -132,22 +141,14 @@ func readItem(db *pebble.DB, pin schemas.PinID, e *ItemEvaluation) (err error) {
 // Pins implements Store with two or three reads per pin.
 func (s *EmbeddedStore) Pins(ctx context.Context, pins []schemas.PinID, embeddings bool) (map[schemas.PinID]PinAttributes, time.Time, error) {
 	out := make(map[schemas.PinID]PinAttributes, len(pins))
-	err := s.db.Use(func(db *pebble.DB) error {
-		for _, pin := range pins {
-			own, known, err := readPin(db, pin, embeddings)
-			if err := errors.Join(ctx.Err(), err); err != nil {
-				return fmt.Errorf("pin %s: %w", pin, err)
-			}
-			if known {
-				out[pin] = own
-			}
+	err := s.eachPin(ctx, pins, func(db *pebble.DB, pin schemas.PinID) error {
+		own, known, err := readPin(db, pin, embeddings)
+		if known {
+			out[pin] = own
 		}
-		return nil
+		return err
 	})
-	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("read pins: %w", err)
-	}
-	return out, time.Time{}, nil
+	return out, time.Time{}, err
 }
 
 // readPin returns the data of a pin. ok is false if it is unknown or was deleted.

@@ -139,22 +139,17 @@ func (s *Service) assemble(answer *Answer, q query, f *findings) {
 	answer.AsOf = floor(q.span.AsOf).time()
 	users := s.settleUsers(q, f)
 	for _, u := range q.users {
-		answer.entity(string(u))
-		for i, d := range q.ofUser {
-			answer.add(string(u), d.Name, users[u][i])
-		}
+		answer.add(string(u), q.ofUser, users[u])
 	}
 	for _, p := range q.pins {
-		answer.entity(string(p))
-		for i, r := range f.ofItem(p, q.items) {
-			answer.add(string(p), q.ofPin[i].Name, r)
-		}
+		answer.add(string(p), q.ofPin, f.ofItem(p, q.items))
 	}
 	for _, p := range q.pairs {
-		answer.entity(p.String())
+		results := slices.Clone(users[p.User][len(q.ofUser):])
 		for i, d := range q.ofPair {
-			answer.add(p.String(), d.Name, f.bounded(f.ofPair(p, d, users[p.User][len(q.ofUser)+i])))
+			results[i] = f.bounded(f.ofPair(p, d, results[i]))
 		}
+		answer.add(p.String(), q.ofPair, results)
 	}
 	if f.err != nil {
 		s.deps.Log.Warn("feature answer is incomplete", "error", f.err)
@@ -214,20 +209,17 @@ func (f *findings) ofPair(p UserPin, d Definition, ofUser Result) Result {
 	return pick(d, ofUser, p.Pin, own, known)
 }
 
-// entity adds an entity, even if it has no features.
-func (a *Answer) entity(name string) {
-	if a.Values[name] == nil {
-		a.Values[name] = map[string]Value{}
+// add adds an entity with the results of its features, in the order of the definitions.
+func (a *Answer) add(entity string, defs []Definition, results []Result) {
+	values := make(map[string]Value, len(defs))
+	for i, d := range defs {
+		values[d.Name] = results[i].Value
+		for _, reason := range results[i].Reasons {
+			a.Missing = append(a.Missing, Missing{Entity: entity, Feature: d.Name, Reason: reason})
+			a.Degraded = degraded(a.Degraded, reason)
+		}
 	}
-}
-
-// add adds the value of a feature.
-func (a *Answer) add(entity, feature string, r Result) {
-	a.Values[entity][feature] = r.Value
-	for _, reason := range r.Reasons {
-		a.Missing = append(a.Missing, Missing{Entity: entity, Feature: feature, Reason: reason})
-		a.Degraded = degraded(a.Degraded, reason)
-	}
+	a.Values[entity] = values
 }
 
 // degraded adds a reason that concerns the answer, and not the data in the store.

@@ -112,12 +112,14 @@ const Kept = 96 * time.Hour
 // millis is a time in milliseconds since 1970-01-01 UTC, the resolution of windows.
 type millis int64
 
-func floor(m schemas.Micros) millis {
-	ms := m / 1000
-	if m%1000 < 0 {
-		ms--
+func floor(m schemas.Micros) millis { return millis(floorDiv(m, 1000)) }
+
+// floorDiv returns the quotient, rounded down. The divisor is positive.
+func floorDiv[T ~int64](dividend, divisor T) T {
+	if dividend%divisor < 0 {
+		return dividend/divisor - 1
 	}
-	return millis(ms)
+	return dividend / divisor
 }
 
 func (m millis) time() time.Time { return time.UnixMilli(int64(m)).UTC() }

@@ -5,15 +5,15 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -84,7 +84,7 @@ func (c cursors) openList(text string, followee schemas.Followee) (place string,
 func (c cursors) seal(kind byte, fields ...string) string {
 	b := []byte{cursorVersion, kind}
 	for _, f := range fields {
-		b = append(binary.AppendUvarint(b, uint64(len(f))), f...)
+		b = packed.AppendText(b, f)
 	}
 	return base64.RawURLEncoding.EncodeToString(append(b, c.mac(b)...))
 }
@@ -117,19 +117,15 @@ func (c cursors) mac(body []byte) []byte {
 
 // split splits b into its fields.
 func split(b []byte) (fields []string, ok bool) {
-	for len(b) > 0 {
-		n, size := binary.Uvarint(b)
-		if size <= 0 || n > uint64(len(b)-size) {
-			return nil, false
-		}
-		fields = append(fields, string(b[size:size+int(n)]))
-		b = b[size+int(n):]
+	r := packed.NewReader(b)
+	for r.More() {
+		fields = append(fields, packed.Text[string](r))
 	}
-	return fields, true
+	return fields, r.End() == nil
 }
 
-// LoadKey returns the cursor key in the file. If the file does not exist, LoadKey creates it with 32 random bytes, readable
-// only by its owner. If several processes create it at the same time, all get the same key.
+// LoadKey returns the cursor key in the file. If the file does not exist, LoadKey creates it with 32 random bytes; see
+// secure.CreateFile. If several processes create it at the same time, all get the same key.
 func LoadKey(file string) ([]byte, error) {
 	key, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -144,21 +140,10 @@ func LoadKey(file string) ([]byte, error) {
 	return key, nil
 }
 
-// makeKey writes the key to a temporary file and links it into place. A link, unlike a rename, does not replace an existing
-// file.
-func makeKey(file string) (key []byte, err error) {
-	temp, err := os.CreateTemp(filepath.Dir(file), ".cursor-key-*") // mode 0600
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.Remove(temp.Name())) }()
-	key = make([]byte, 32)
+func makeKey(file string) ([]byte, error) {
+	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
-	_, err = temp.Write(key)
-	if err := errors.Join(err, temp.Sync(), temp.Close()); err != nil {
-		return nil, err
-	}
-	if err := os.Link(temp.Name(), file); err != nil && !errors.Is(err, fs.ErrExist) {
+	if _, err := secure.CreateFile(file, key); err != nil {
 		return nil, err
 	}
 	return os.ReadFile(file)

@@ -88,22 +88,27 @@ func (r *reader) loadFacts(ctx context.Context, items []schemas.ServedItem) bool
 
 func (r *reader) loadCards(ctx context.Context, items []schemas.ServedItem) bool {
 	pins := missing(items, r.facts.cards, func(it *schemas.ServedItem) []schemas.PinID { return []schemas.PinID{it.Pin} })
-	if len(pins) == 0 {
+	return load(ctx, r, pins, r.svc.deps.Store.Cards, func(cards map[schemas.PinID]schemas.Card) {
+		for _, pin := range pins {
+			r.facts.cards[pin] = nil
+			if c, ok := cards[pin]; ok {
+				r.facts.cards[pin] = &c
+			}
+		}
+	})
+}
+
+// load reads the values of keys from the store, unless there are no keys, and passes them to note. It returns false if the
+// store fails.
+func load[K ~string, T any](ctx context.Context, r *reader, keys []K, read func(context.Context, []K) (T, error), note func(T)) bool {
+	if len(keys) == 0 {
 		return true
 	}
-	cards, ok := callStore(ctx, r, func(ctx context.Context) (map[schemas.PinID]schemas.Card, error) {
-		return r.svc.deps.Store.Cards(ctx, pins)
-	})
-	if !ok {
-		return false
+	values, ok := callStore(ctx, r, func(ctx context.Context) (T, error) { return read(ctx, keys) })
+	if ok {
+		note(values)
 	}
-	for _, pin := range pins {
-		r.facts.cards[pin] = nil
-		if c, ok := cards[pin]; ok {
-			r.facts.cards[pin] = &c
-		}
-	}
-	return true
+	return ok
 }
 
 func (r *reader) loadEdges(ctx context.Context, items []schemas.ServedItem) bool {
@@ -116,16 +121,10 @@ func (r *reader) loadEdges(ctx context.Context, items []schemas.ServedItem) bool
 		}
 		return ids
 	})
-	if len(others) == 0 {
-		return true
-	}
-	edges, ok := callStore(ctx, r, func(ctx context.Context) ([]schemas.Edge, error) {
+	ofUser := func(ctx context.Context, others []schemas.ID) ([]schemas.Edge, error) {
 		return r.svc.deps.Store.Edges(ctx, r.user, others)
-	})
-	if ok {
-		r.facts.addEdges(others, edges)
 	}
-	return ok
+	return load(ctx, r, others, ofUser, func(edges []schemas.Edge) { r.facts.addEdges(others, edges) })
 }
 
 // loadDeleted queries the store only until this process has read the deleted users, because a store may lag.
@@ -136,19 +135,11 @@ func (r *reader) loadDeleted(ctx context.Context, items []schemas.ServedItem) bo
 	authors := missing(items, r.facts.deleted, func(it *schemas.ServedItem) []schemas.UserID {
 		return []schemas.UserID{r.facts.facets(it).Author}
 	})
-	if len(authors) == 0 {
-		return true
-	}
-	deleted, ok := callStore(ctx, r, func(ctx context.Context) (map[schemas.UserID]bool, error) {
-		return r.svc.deps.Store.DeletedUsers(ctx, authors)
+	return load(ctx, r, authors, r.svc.deps.Store.DeletedUsers, func(deleted map[schemas.UserID]bool) {
+		for _, user := range authors {
+			r.facts.deleted[user] = deleted[user]
+		}
 	})
-	if !ok {
-		return false
-	}
-	for _, user := range authors {
-		r.facts.deleted[user] = deleted[user]
-	}
-	return true
 }
 
 // missing returns the sorted, distinct keys of the items that are not in known.

@@ -162,13 +162,9 @@ func (c Config) Longest() time.Duration { return c.GeneratorTimeout + c.ReadTime
 
 // Validate reports every field that is out of bounds. Durations are 1 ms to 1 minute.
 func (c Config) Validate() error {
-	problems := []error{
-		settings.Validate(c),
-	}
-	if c.CursorKeyFile == "" {
-		problems = append(problems, errors.New("cursor_key_file: is empty: a file is needed"))
-	}
-	return errors.Join(problems...)
+	problems := settings.Problems{settings.Validate(c)}
+	problems.Want(c.CursorKeyFile != "", "cursor_key_file: is empty: a file is needed")
+	return problems.Err()
 }
 
 // Deps are the dependencies of a Service.

@@ -3,6 +3,7 @@ package feedstore
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,29 +17,21 @@ import (
 // kind. A store writes nothing of such a batch.
 func Check(b Batch) error {
 	var c checker
-	for i := range b.Entries {
-		c.ids(string(b.Entries[i].User))
-	}
-	for i := range b.Edges {
-		e := &b.Edges[i]
-		c.ids(string(e.User), string(e.Other))
-		if _, known := registerByte(e.Kind); !known && c.err == nil {
-			c.err = fmt.Errorf("edge of unknown kind %q", e.Kind)
-		}
-	}
-	for i := range b.Publications {
-		c.ids(string(b.Publications[i].Followee), string(b.Publications[i].Pin))
-	}
-	for i := range b.Cards {
-		c.ids(string(b.Cards[i].Pin))
-	}
-	for i := range b.Deleted {
-		c.ids(string(b.Deleted[i].User))
-	}
-	for i := range b.Erased {
-		c.ids(string(b.Erased[i].User))
+	each(b.Entries, func(e *schemas.FeedEntry) { c.ids(string(e.User)) })
+	each(b.Edges, c.edge)
+	each(b.Publications, func(p *schemas.Publication) { c.ids(string(p.Followee), string(p.Pin)) })
+	each(b.Cards, func(card *schemas.Card) { c.ids(string(card.Pin)) })
+	for _, d := range slices.Concat(b.Deleted, b.Erased) {
+		c.ids(string(d.User))
 	}
 	return c.err
+}
+
+// each calls do for each record, without a copy.
+func each[T any](records []T, do func(*T)) {
+	for i := range records {
+		do(&records[i])
+	}
 }
 
 // checker keeps the first error.
@@ -50,6 +43,13 @@ func (c *checker) ids(ids ...string) {
 		if c.err == nil && (id == "" || strings.IndexByte(id, 0) >= 0) {
 			c.err = fmt.Errorf("id %q: empty or with a zero byte", id)
 		}
+	}
+}
+
+func (c *checker) edge(e *schemas.Edge) {
+	c.ids(string(e.User), string(e.Other))
+	if _, known := registerByte(e.Kind); !known && c.err == nil {
+		c.err = fmt.Errorf("edge of unknown kind %q", e.Kind)
 	}
 }
 

@@ -42,18 +42,10 @@ type writer struct {
 }
 
 func (w *writer) all(b Batch, t Trimming) {
-	for i := range b.Entries {
-		w.entry(&b.Entries[i])
-	}
-	for i := range b.Edges {
-		w.edge(&b.Edges[i])
-	}
-	for i := range b.Publications {
-		w.publication(&b.Publications[i])
-	}
-	for i := range b.Cards {
-		w.card(&b.Cards[i])
-	}
+	each(b.Entries, w.entry)
+	each(b.Edges, w.edge)
+	each(b.Publications, w.publication)
+	each(b.Cards, w.card)
 	for _, d := range b.Deleted {
 		w.put(deletedUserKey(d.User), packed.AppendOrdered(w.value[:0], d.Time))
 	}

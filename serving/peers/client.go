@@ -187,8 +187,7 @@ func (k call[Req, Resp]) once(ctx context.Context, c *Client, rows rows, body []
 	if err == nil {
 		err = json.Unmarshal(answered, &resp)
 	}
-	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" {
+	if failed, ok := errors.AsType[*net.OpError](err); ok && failed.Op == "dial" {
 		err = fmt.Errorf("%w: %w", schemas.ErrNotOwner, err)
 	}
 	if err != nil && !errors.Is(err, schemas.ErrUnknownFeed) {

@@ -1,13 +1,13 @@
 package peers
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"strings"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/settings"
 )
 
 // CheckAddress returns an error for an address, host:port, that this process must not call. Addresses come from the client
@@ -45,12 +45,11 @@ func (c Config) allows(host string) bool {
 }
 
 func (c Config) validateAllow() error {
-	var problems []error
+	var problems settings.Problems
 	for _, entry := range c.AllowedAddresses {
 		_, err := netip.ParsePrefix(entry)
-		if strings.Contains(entry, "/") && err != nil || strings.Trim(entry, ".") == "" || strings.ContainsAny(entry, " *@") {
-			problems = append(problems, fmt.Errorf("allowed_addresses: %q: want a network 10.0.0.0/8, a host name, or a suffix .example.com", entry))
-		}
+		damaged := strings.Contains(entry, "/") && err != nil || strings.Trim(entry, ".") == "" || strings.ContainsAny(entry, " *@")
+		problems.Want(!damaged, "allowed_addresses: %q: want a network 10.0.0.0/8, a host name, or a suffix .example.com", entry)
 	}
-	return errors.Join(problems...)
+	return problems.Err()
 }

@@ -1,7 +1,6 @@
 package pinot
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -39,23 +38,19 @@ func DefaultConfig() Config {
 
 // Validate reports every value that is out of range.
 func (c Config) Validate() error {
-	errs := []error{
-		settings.Validate(c),
-	}
+	problems := settings.Problems{settings.Validate(c)}
 	for _, b := range c.Brokers {
-		if _, err := address(b); err != nil {
-			errs = append(errs, fmt.Errorf("brokers: %w", err))
-		}
+		_, err := address(b)
+		problems.Want(err == nil, "brokers: %w", err)
 	}
-	if _, err := address(c.Controller); err != nil {
-		errs = append(errs, fmt.Errorf("controller: %w", err))
-	}
+	_, err := address(c.Controller)
+	problems.Want(err == nil, "controller: %w", err)
 	for _, key := range slices.Sorted(maps.Keys(c.StreamConfig)) {
-		if err := c.StreamConfig[key].Check(); err != nil {
-			errs = append(errs, fmt.Errorf("stream_config: %q: %w", key, err))
-		}
+		err := c.StreamConfig[key].Check()
+		problems.Want(err == nil, "stream_config: %q: %w", key, err)
 	}
-	return errors.Join(append(errs, settings.Under("client", c.Client.Validate()))...)
+	problems.Add(settings.Under("client", c.Client.Validate()))
+	return problems.Err()
 }
 
 // address returns the URL for host:port or a URL.

@@ -46,6 +46,7 @@ import (
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/metrics"
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
@@ -68,16 +69,10 @@ func DefaultConfig() Config { return settings.Defaults[Config]() }
 
 // Validate reports every field that is out of bounds.
 func (c Config) Validate() error {
-	problems := []error{
-		settings.Validate(c),
-	}
-	if !isKeyspace(c.Keyspace) {
-		problems = append(problems, fmt.Errorf("keyspace: %q: want a letter, then at most 47 of a-z, 0-9 and _", c.Keyspace))
-	}
-	if c.TTL%time.Second != 0 {
-		problems = append(problems, fmt.Errorf("ttl: %s: want whole seconds", c.TTL))
-	}
-	return errors.Join(problems...)
+	problems := settings.Problems{settings.Validate(c)}
+	problems.Want(isKeyspace(c.Keyspace), "keyspace: %q: want a letter, then at most 47 of a-z, 0-9 and _", c.Keyspace)
+	problems.Want(c.TTL%time.Second == 0, "ttl: %s: want whole seconds", c.TTL)
+	return problems.Err()
 }
 
 // isKeyspace reports whether a name needs no quoting, because the name becomes a part of statements.
@@ -109,17 +104,13 @@ func DefaultCluster() Cluster {
 
 // Validate reports every field that is out of bounds.
 func (c Cluster) Validate() error {
-	problems := []error{settings.Validate(c)}
+	problems := settings.Problems{settings.Validate(c)}
 	for _, host := range c.Hosts {
-		if host == "" || strings.ContainsAny(host, " ,/") {
-			problems = append(problems, fmt.Errorf("hosts: %q: want host:port", host))
-		}
+		problems.Want(host != "" && !strings.ContainsAny(host, " ,/"), "hosts: %q: want host:port", host)
 	}
-	if c.Datacenter == "" || strings.ContainsAny(c.Datacenter, "'\\") {
-		problems = append(problems, fmt.Errorf("datacenter: %q: want a name without quotes", c.Datacenter))
-	}
-	problems = append(problems, settings.Under("tls", c.TLS.Validate()), settings.Under("login", c.Login.Validate()))
-	return errors.Join(problems...)
+	problems.Want(c.Datacenter != "" && !strings.ContainsAny(c.Datacenter, "'\\"), "datacenter: %q: want a name without quotes", c.Datacenter)
+	problems.Add(settings.Under("tls", c.TLS.Validate()), settings.Under("login", c.Login.Validate()))
+	return problems.Err()
 }
 
 // ErrUnavailable is returned while there is no session with the cluster. Run keeps trying to connect.
@@ -142,15 +133,11 @@ type Store struct {
 // New returns a store that keeps maxFeed items of a feed, at least 10. It does not connect yet. name is for errors and the
 // log.
 func New(name string, cfg Config, cluster Cluster, maxFeed int, log *slog.Logger) (*Store, error) {
-	problems := errors.Join(cfg.Validate(), cluster.Validate())
-	if len(cluster.Hosts) == 0 {
-		problems = errors.Join(problems, errors.New("hosts: none"))
-	}
-	if maxFeed < 10 {
-		problems = errors.Join(problems, fmt.Errorf("max_items: %d: want at least 10", maxFeed))
-	}
-	if problems != nil {
-		return nil, fmt.Errorf("feed store %s: %w", name, problems)
+	problems := settings.Problems{cfg.Validate(), cluster.Validate()}
+	problems.Want(len(cluster.Hosts) > 0, "hosts: none")
+	problems.Want(maxFeed >= 10, "max_items: %d: want at least 10", maxFeed)
+	if err := problems.Err(); err != nil {
+		return nil, fmt.Errorf("feed store %s: %w", name, err)
 	}
 	connect := func() (*gocql.Session, error) { return open(clusterConfig(cfg, cluster)) }
 	return &Store{
@@ -185,10 +172,5 @@ func (s *Store) Metric() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "smartfeed_feedstore_up", Help: "1 if a node of the feed store answered the last check, which runs every second, otherwise 0.",
 		ConstLabels: prometheus.Labels{"store": s.name},
-	}, func() float64 {
-		if s.Answers() {
-			return 1
-		}
-		return 0
-	})
+	}, func() float64 { return metrics.Flag(s.Answers()) })
 }

@@ -39,10 +39,7 @@ func (s *Store) Page(ctx context.Context, user schemas.UserID, below int64, n in
 		return nil, 0, err
 	}
 	entries, trimmed, err := readPage(ctx, session, user, below, n)
-	if err != nil {
-		return nil, 0, fmt.Errorf("read feed of %s in %s: %w", user, s.name, err)
-	}
-	return entries, trimmed, nil
+	return entries, trimmed, s.during("read feed of "+string(user), err)
 }
 
 // begin returns the session, or an error if ctx has ended or there is no session.
@@ -51,6 +48,14 @@ func (s *Store) begin(ctx context.Context) (*gocql.Session, error) {
 		return nil, err
 	}
 	return s.conn()
+}
+
+// during adds to an error the operation and the store.
+func (s *Store) during(what string, err error) error {
+	if err != nil {
+		err = fmt.Errorf("%s in %s: %w", what, s.name, err)
+	}
+	return err
 }
 
 func readPage(ctx context.Context, session *gocql.Session, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error) {
@@ -108,10 +113,7 @@ func (s *Store) Edges(ctx context.Context, user schemas.UserID, others []schemas
 		e.Live = feedstore.WinsTie(e.Kind, wins)
 		edges = append(edges, e)
 	}
-	if err := rows.Close(); err != nil {
-		return nil, fmt.Errorf("read edges of %s in %s: %w", user, s.name, err)
-	}
-	return edges, nil
+	return edges, s.during("read edges of "+string(user), rows.Close())
 }
 
 // Cards implements feed.Store, see feedstore.Store.
@@ -130,10 +132,7 @@ func (s *Store) Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.Pi
 			cards[c.Pin] = c
 		}
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read cards in %s: %w", s.name, err)
-	}
-	return cards, nil
+	return cards, s.during("read cards", err)
 }
 
 // scanVersion scans a row of a version: pin, facets, created, quality, deleted, then more, then the write time.
@@ -171,10 +170,7 @@ func (s *Store) DeletedUsers(ctx context.Context, users []schemas.UserID) (map[s
 		}
 		return deletedUsers, rows.Close()
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read deleted users in %s: %w", s.name, err)
-	}
-	return deletedUsers, nil
+	return deletedUsers, s.during("read deleted users", err)
 }
 
 // List implements feed.Store, see feedstore.Store. Its rows are not read at one moment: a pin whose place changes meanwhile
@@ -193,10 +189,8 @@ func (s *Store) List(ctx context.Context, followee schemas.Followee, from string
 		return nil, "", err
 	}
 	w := walk{session: session, followee: followee, at: at, n: n}
-	if err := w.run(ctx); err != nil {
-		return nil, "", fmt.Errorf("read list of %s in %s: %w", followee, s.name, err)
-	}
-	return w.pins, w.next, nil
+	err = w.run(ctx)
+	return w.pins, w.next, s.during("read list of "+string(followee), err)
 }
 
 // walk reads the places of a list in order.

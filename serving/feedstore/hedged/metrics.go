@@ -25,12 +25,8 @@ func newMeasures(reg prometheus.Registerer, b *balance) (*measures, error) {
 		failovers: s.Counter("failovers_total", "Changes of the preferred store, in both directions."),
 	}
 	for _, store := range []side{primary, standby} {
-		s.Measure("preferred", "1 for the store that is read first, otherwise 0.", prometheus.Labels{"store": store.String()}, func() float64 {
-			if b.isFirst(store) {
-				return 1
-			}
-			return 0
-		})
+		s.Measure("preferred", "1 for the store that is read first, otherwise 0.", prometheus.Labels{"store": store.String()},
+			func() float64 { return metrics.Flag(b.isFirst(store)) })
 	}
 	return m, s.Err()
 }
