@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
@@ -17,7 +18,7 @@ type Group struct {
 	Generation int
 
 	Name    string    // also the consumer group; the table is <name>-table
-	Inputs  []Input   // Keyed, Batched, Loop
+	Inputs  []Input   // Keyed, Owned, Batched, Loop
 	Outputs []string  // every topic that callbacks emit to, except the loop and dead letters; an emit to another topic is an error
 	Timer   TimerFunc // handles due timers; nil: the group sets none
 
@@ -27,7 +28,7 @@ type Group struct {
 	Memory func() any
 }
 
-// Input is an input topic of a group with its callback. See Keyed, Batched and Loop.
+// Input is an input topic of a group with its callback. See Keyed, Owned, Batched and Loop.
 type Input struct {
 	topic   string
 	batched bool
@@ -41,6 +42,17 @@ type Input struct {
 // to the wrong partition is forwarded to the right one.
 func Keyed[T any](s topics.Stream[T], f func(tx *Tx, rec *T) error) Input {
 	return Input{topic: s.Name, handle: decoded(s, f)}
+}
+
+// Owned is Keyed for records that name the owner of their rows: a record with another key is a bad record. what names the record in
+// the reason, and kind names the owner.
+func Owned[T any, ID ~string](s topics.Stream[T], what, kind string, owner func(*T) ID, f func(tx *Tx, rec *T) error) Input {
+	return Keyed(s, func(tx *Tx, rec *T) error {
+		if id := string(owner(rec)); id != tx.Key() {
+			return schemas.Bad(fmt.Sprintf("%s: key %.64q: want the %s %.64q", what, tx.Key(), kind, id))
+		}
+		return f(tx, rec)
+	})
 }
 
 // Batched declares an input that is produced to an explicit partition. Its callback may access rows of every owner in that
@@ -136,11 +148,10 @@ func newTopology(g Group, partitions int32, deadLetters string) (*topology, erro
 		if topic == "" || topic == t.table {
 			errs = append(errs, fmt.Errorf("output %q: empty, or the group's table", topic))
 		}
-		if _, declared := t.outputs[topic]; declared {
-			continue
+		if _, declared := t.outputs[topic]; !declared {
+			t.outputs[topic] = uint16(len(t.outputNames))
+			t.outputNames = append(t.outputNames, topic)
 		}
-		t.outputs[topic] = uint16(len(t.outputNames))
-		t.outputNames = append(t.outputNames, topic)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("group %q: %w", g.Name, err)
