@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -121,40 +120,39 @@ func (f Feed) Fills(s schemas.Source) bool { return slices.Contains(f.Fill, s) }
 
 // problems returns an error for every value that is out of bounds, with its name.
 func (f Feed) problems() []error {
-	errs := settings.Split(errors.Join(
+	p := settings.Problems{
 		settings.Validate(f), settings.Under("caps", settings.Validate(f.Caps)), settings.Under("explore", settings.Validate(f.Explore)),
 		settings.Under("randomize", f.Randomize.validate()), settings.Under("spacing", settings.Validate(f.Spacing)),
 		settings.Within("experiment_arms: length", len(f.ExperimentArms), 0, 20), settings.Within("utility: length", len(f.Utility), 0, 8),
-	))
+	}
 	for _, output := range f.Outputs() {
-		if weight := f.Utility[output]; math.IsNaN(weight) || math.IsInf(weight, 0) {
-			errs = append(errs, fmt.Errorf("utility.%s: %v: want a finite number", output, weight))
-		}
+		weight := f.Utility[output]
+		p.Want(!math.IsNaN(weight) && !math.IsInf(weight, 0), "utility.%s: %v: want a finite number", output, weight)
 	}
-	errs = append(errs, f.shareProblems()...)
+	p.Add(f.validateShares())
 	for i, source := range f.Fill {
-		if f.Shares[source] > 0 || source == schemas.Explore || source == "" || slices.Contains(f.Fill[:i], source) {
-			errs = append(errs, fmt.Errorf("fill[%d]: %q: want the name of a source that has no share, once", i, source))
-		}
+		valid := !(f.Shares[source] > 0) && source != schemas.Explore && source != "" && !slices.Contains(f.Fill[:i], source)
+		p.Want(valid, "fill[%d]: %q: want the name of a source that has no share, once", i, source)
 	}
-	errs = append(errs, f.Defer.problems()...)
-	errs = append(errs, f.seenProblems()...)
-	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	p.Add(settings.Under("defer", f.Defer.validate()), f.validateSeen())
+	return settings.Split(p.Err())
 }
 
-func (f Feed) shareProblems() []error {
-	errs := []error{share("default_share", f.DefaultShare)}
+func (f Feed) validateShares() error {
+	var p settings.Problems
+	want := func(name string, share float64) {
+		p.Want(share >= 0 && !math.IsInf(share, 0), "%s: %v: want 0 or more", name, share)
+	}
+	want("default_share", f.DefaultShare)
 	sum := f.DefaultShare
 	for _, source := range slices.Sorted(maps.Keys(f.Shares)) {
-		errs = append(errs, share("shares."+string(source), f.Shares[source]))
+		want("shares."+string(source), f.Shares[source])
 		if source != schemas.Explore {
 			sum += f.Shares[source]
 		}
 	}
-	if sum == 0 {
-		errs = append(errs, errors.New("shares: all are 0, so no pin would ever be shown: want one above 0"))
-	}
-	return errs
+	p.Want(sum != 0, "shares: all are 0, so no pin would ever be shown: want one above 0")
+	return p.Err()
 }
 
 func (r Randomize) validate() error {
@@ -164,31 +162,20 @@ func (r Randomize) validate() error {
 	return settings.Validate(r)
 }
 
-func (f Feed) seenProblems() (errs []error) {
+func (f Feed) validateSeen() error {
 	const least, most = time.Minute, 30 * 24 * time.Hour
 	switch {
 	case f.Seen != "" && f.Seen != Delivered && f.Seen != Reported:
-		errs = append(errs, fmt.Errorf("seen: %q: want delivered or reported", f.Seen))
+		return fmt.Errorf("seen: %q: want delivered or reported", f.Seen)
 	case f.Seen == Reported && (f.ReportTimeout < least || f.ReportTimeout > most):
-		errs = append(errs, fmt.Errorf("report_timeout: %s: want %s to %s", settings.Short(f.ReportTimeout), settings.Short(least), settings.Short(most)))
+		return fmt.Errorf("report_timeout: %s: want %s to %s", settings.Short(f.ReportTimeout), settings.Short(least), settings.Short(most))
 	}
-	return errs
+	return nil
 }
 
-func (d Defer) problems() []error {
-	errs := settings.Split(settings.Under("defer", settings.Validate(d)))
-	if d.Margin > 0 && d.SessionTimeout < time.Second {
-		errs = append(errs, fmt.Errorf("defer.session_timeout: %s: want at least 1s", d.SessionTimeout))
-	}
-	if d.Expiry < d.SessionTimeout {
-		errs = append(errs, fmt.Errorf("defer.expiry: %s: want at least defer.session_timeout, %s", d.Expiry, d.SessionTimeout))
-	}
-	return errs
-}
-
-func share(name string, v float64) error {
-	if v >= 0 && !math.IsInf(v, 0) {
-		return nil
-	}
-	return fmt.Errorf("%s: %v: want 0 or more", name, v)
+func (d Defer) validate() error {
+	p := settings.Problems{settings.Validate(d)}
+	p.Want(!(d.Margin > 0) || d.SessionTimeout >= time.Second, "session_timeout: %s: want at least 1s", d.SessionTimeout)
+	p.Want(d.Expiry >= d.SessionTimeout, "expiry: %s: want at least defer.session_timeout, %s", d.Expiry, d.SessionTimeout)
+	return p.Err()
 }

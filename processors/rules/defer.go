@@ -15,11 +15,11 @@ const MaxDeferred = 200
 // selection is the result of deferWeak: the items that a session shows and those that it defers.
 type selection struct {
 	feed       Feed
-	all        []queue        // all items
-	queues     []queue        // items that may be shown
-	weak       []weakItem     // weak items within the budget, the least weak first
-	overBudget []weakItem     // weak items beyond the budget, the least weak first
-	memory     schemas.Memory // with the session of the visit, and without expired candidates
+	all        []queue         // all items
+	queues     []queue         // items that may be shown
+	weak       []schemas.PinID // weak items within the budget, the least weak first
+	overBudget []schemas.PinID // weak items beyond the budget, the least weak first
+	memory     schemas.Memory  // with the session of the visit, and without expired candidates
 	expired    []schemas.PinID
 }
 
@@ -163,21 +163,15 @@ func (f Feed) weakest(queues []queue, deferrals map[schemas.PinID]deferral, best
 func (s *selection) applyBudget(weak []weakItem) map[schemas.PinID]bool {
 	left := int(max(int64(s.feed.Defer.Budget)-s.memory.Weak, 0))
 	left = min(left, len(weak))
-	s.weak, s.overBudget = weak[:left], weak[left:]
-	over := make(map[schemas.PinID]bool, len(s.overBudget))
-	for _, w := range s.overBudget {
-		over[w.pin] = true
+	pins, over := make([]schemas.PinID, len(weak)), make(map[schemas.PinID]bool, len(weak)-left)
+	for i, w := range weak {
+		pins[i] = w.pin
+		if i >= left {
+			over[w.pin] = true
+		}
 	}
+	s.weak, s.overBudget = pins[:left], pins[left:]
 	return over
-}
-
-// weakWithinBudget returns the weak pins within the budget, the least weak first.
-func (s *selection) weakWithinBudget() []schemas.PinID {
-	list := make([]schemas.PinID, len(s.weak))
-	for i, w := range s.weak {
-		list[i] = w.pin
-	}
-	return list
 }
 
 // eligible returns the items of a queue that may be shown.
@@ -201,15 +195,15 @@ func (s *selection) remember(v *Visit, a *arrangement) schemas.Memory {
 	if s.feed.Defer.Margin == 0 {
 		return m
 	}
-	for _, w := range s.weak {
-		if a.taken[w.pin] {
+	for _, pin := range s.weak {
+		if a.taken[pin] {
 			m.Weak++
 		}
 	}
 	m.Deferred = slices.DeleteFunc(m.Deferred, func(d schemas.Deferred) bool { return a.taken[d.Pin] })
 	room := min(v.Limit-a.shared, MaxDeferred-len(m.Deferred), len(s.overBudget))
-	for _, w := range s.overBudget[:max(room, 0)] {
-		m.Deferred = append(m.Deferred, schemas.Deferred{Pin: w.pin, Since: v.Time})
+	for _, pin := range s.overBudget[:max(room, 0)] {
+		m.Deferred = append(m.Deferred, schemas.Deferred{Pin: pin, Since: v.Time})
 	}
 	return m
 }
@@ -237,8 +231,8 @@ func (f Feed) DeferredCandidates(v Visit, pools []Pool, k Signals) []DeferredCan
 			list = append(list, DeferredCandidate{Pin: d.Pin, Fate: Deferred, Since: d.Since})
 		}
 	}
-	for _, w := range s.overBudget {
-		list = append(list, DeferredCandidate{Pin: w.pin, Fate: Weak})
+	for _, pin := range s.overBudget {
+		list = append(list, DeferredCandidate{Pin: pin, Fate: Weak})
 	}
 	return list
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -156,38 +157,28 @@ func fieldOf(t reflect.Type, key string) (reflect.Type, bool) {
 
 // Validate returns an error that lists every problem of every feed.
 func (fs Feeds) Validate() error {
-	var errs []error
-	if len(fs) == 0 {
-		errs = append(errs, errors.New("feeds: want at least one"))
-	}
+	var p settings.Problems
+	p.Want(len(fs) > 0, "feeds: want at least one")
 	for _, name := range slices.Sorted(maps.Keys(fs)) {
-		for _, err := range append(fs[name].problems(), fs.armProblems(name)...) {
-			errs = append(errs, fmt.Errorf("feeds.%s.%w", name, err))
-		}
+		problems := errors.Join(append(fs[name].problems(), fs.validateArms(name))...)
+		p.Add(settings.Under("feeds."+name, problems))
 	}
-	return errors.Join(errs...)
+	return p.Err()
 }
 
-func (fs Feeds) armProblems(name string) []error {
-	var errs []error
+func (fs Feeds) validateArms(name string) error {
+	var p settings.Problems
 	sum := 0.0
 	for i, arm := range fs[name].ExperimentArms {
 		at := fmt.Sprintf("experiment_arms[%d]", i)
-		if !(arm.Share > 0) {
-			errs = append(errs, fmt.Errorf("%s.share: %v: want above 0", at, arm.Share))
-		}
+		p.Want(arm.Share > 0, "%s.share: %v: want above 0", at, arm.Share)
 		sum += arm.Share
-		switch other, ok := fs[arm.Feed]; {
-		case !ok:
-			errs = append(errs, fmt.Errorf("%s.feed: %q: no such feed", at, arm.Feed))
-		case len(other.ExperimentArms) > 0:
-			errs = append(errs, fmt.Errorf("%s.feed: %q: want a feed without arms", at, arm.Feed))
-		}
+		other, ok := fs[arm.Feed]
+		p.Want(ok, "%s.feed: %q: no such feed", at, arm.Feed)
+		p.Want(len(other.ExperimentArms) == 0, "%s.feed: %q: want a feed without arms", at, arm.Feed)
 	}
-	if !(sum <= 1) {
-		errs = append(errs, fmt.Errorf("experiment_arms: sum of shares: %v: want at most 1", sum))
-	}
-	return errs
+	p.Want(sum <= 1, "experiment_arms: sum of shares: %v: want at most 1", sum)
+	return p.Err()
 }
 
 // For returns the rules of a feed for a user, and the experiment arm of the user, or "" for none. An arm keeps its users as

@@ -52,8 +52,8 @@ func (s *selection) withoutWithheld(queues []queue) []queue {
 		return queues
 	}
 	withheld := make(map[schemas.PinID]bool, len(s.overBudget)+len(s.expired)+len(s.memory.Deferred))
-	for _, w := range s.overBudget {
-		withheld[w.pin] = true
+	for _, pin := range s.overBudget {
+		withheld[pin] = true
 	}
 	for _, pin := range s.expired {
 		withheld[pin] = true
