@@ -1,8 +1,6 @@
 package actors
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"time"
 
@@ -45,13 +43,17 @@ func DefaultConfig() Config {
 
 // Validate reports every value that is out of bounds.
 func (c Config) Validate() error {
-	return errors.Join(
+	p := settings.Problems{
 		c.Verbs.Validate(),
 		settings.Validate(c),
 		c.EdgeWeightSteps.validate("edge_weight_steps"),
 		c.JoinedAttributes.validate("joined_attributes"),
-		c.validateEmbeddingVerbs(),
-	)
+	}
+	for _, v := range c.EmbeddingVerbs {
+		_, known := c.Verbs[v]
+		p.Want(known, "embedding_verbs: %q: want a known verb", v)
+	}
+	return p.Err()
 }
 
 // weight returns the present weight of a verb in affinities.
@@ -60,14 +62,4 @@ func (c Config) weight(verb schemas.Verb) float64 {
 		return c.CurrentVerbs()[verb]
 	}
 	return c.Verbs[verb]
-}
-
-func (c Config) validateEmbeddingVerbs() error {
-	var errs []error
-	for _, v := range c.EmbeddingVerbs {
-		if _, known := c.Verbs[v]; !known {
-			errs = append(errs, fmt.Errorf("embedding_verbs: %q: want a known verb", v))
-		}
-	}
-	return errors.Join(errs...)
 }

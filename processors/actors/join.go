@@ -1,11 +1,11 @@
 package actors
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -32,18 +32,14 @@ func (j Joins) validate(name string) error {
 	if len(j) > maxJoins {
 		return fmt.Errorf("%s: %d verbs: want at most %d", name, len(j), maxJoins)
 	}
-	var errs []error
+	var p settings.Problems
 	for _, verb := range slices.Sorted(maps.Keys(j)) {
 		for _, list := range [][]string{j[verb].Object, j[verb].Actor, j[verb].Verb} {
-			if len(list) > maxJoinNames {
-				errs = append(errs, fmt.Errorf("%s.%s: %d names: want at most %d", name, verb, len(list), maxJoinNames))
-			}
-			if slices.Contains(list, "") {
-				errs = append(errs, fmt.Errorf("%s.%s: empty name", name, verb))
-			}
+			p.Want(len(list) <= maxJoinNames, "%s.%s: %d names: want at most %d", name, verb, len(list), maxJoinNames)
+			p.Want(!slices.Contains(list, ""), "%s.%s: empty name", name, verb)
 		}
 	}
-	return errors.Join(errs...)
+	return p.Err()
 }
 
 // apply returns the action with the attributes that its verb keeps.

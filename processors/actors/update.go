@@ -84,10 +84,9 @@ func (t table) scheduleDecay(id schemas.ID, f *facet) {
 		t.own.DropTimer(f.timerAt.Time(), facetName(id))
 	}
 	f.timerAt = wake
-	if wake == 0 {
-		return
+	if wake != 0 {
+		t.own.SetTimer(wake.Time(), facetName(id))
 	}
-	t.own.SetTimer(wake.Time(), facetName(id))
 }
 
 func (t table) sendWeight(id schemas.ID, weight float32, at schemas.Micros) {

@@ -1,10 +1,11 @@
 package actors
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -76,28 +77,22 @@ func (s Steps) validate(name string) error {
 	if len(s) == 0 || len(s) > maxSteps {
 		return fmt.Errorf("%s: %d steps: want 1 to %d", name, len(s), maxSteps)
 	}
-	var errs []error
-	if !math.IsInf(s[0].MinAffinity, -1) {
-		errs = append(errs, fmt.Errorf("%s[0].min_affinity: %v: want -.inf", name, s[0].MinAffinity))
-	}
+	var p settings.Problems
+	p.Want(math.IsInf(s[0].MinAffinity, -1), "%s[0].min_affinity: %v: want -.inf", name, s[0].MinAffinity)
 	for i, step := range s {
-		if !(step.Weight >= minWeight && step.Weight <= maxWeight) {
-			errs = append(errs, fmt.Errorf("%s[%d].weight: %v: want %v to %v", name, i, step.Weight, minWeight, maxWeight))
-		}
+		valid := step.Weight >= minWeight && step.Weight <= maxWeight
+		p.Want(valid, "%s[%d].weight: %v: want %v to %v", name, i, step.Weight, minWeight, maxWeight)
 		if i == 0 {
 			continue
 		}
-		if !(step.MinAffinity > s[i-1].MinAffinity && step.Weight > s[i-1].Weight) {
-			errs = append(errs, fmt.Errorf("%s[%d]: want from and weight above those of the previous step", name, i))
-		}
-		if step.MinAffinity == 0 || math.IsInf(step.MinAffinity, 0) {
-			errs = append(errs, fmt.Errorf("%s[%d].min_affinity: %v: want a finite number, not 0", name, i, step.MinAffinity))
-		}
+		rises := step.MinAffinity > s[i-1].MinAffinity && step.Weight > s[i-1].Weight
+		p.Want(rises, "%s[%d]: want from and weight above those of the previous step", name, i)
+		finite := step.MinAffinity != 0 && !math.IsInf(step.MinAffinity, 0)
+		p.Want(finite, "%s[%d].min_affinity: %v: want a finite number, not 0", name, i, step.MinAffinity)
 	}
-	if w := s[s.at(0)].Weight; w != initialWeight {
-		errs = append(errs, fmt.Errorf("%s: weight %v at affinity 0: want 1, the initial weight of edges", name, w))
-	}
-	return errors.Join(errs...)
+	w := s[s.at(0)].Weight
+	p.Want(w == initialWeight, "%s: weight %v at affinity 0: want 1, the initial weight of edges", name, w)
+	return p.Err()
 }
 
 const (
@@ -112,6 +107,16 @@ type facet struct {
 	sentWeight float32        // the weight last sent to fanout
 	sentAt     schemas.Micros // when it was sent; 0: never; strictly increasing
 	timerAt    schemas.Micros // when the timer fires; 0: no timer is set
+}
+
+// Pack implements packed.Row.
+func (f *facet) Pack(p *packed.Packer) {
+	p.Version(2)
+	packed.Float(p, &f.sum)
+	packed.Int(p, &f.time)
+	packed.Float32(p, &f.sentWeight)
+	packed.Int(p, &f.sentAt)
+	packed.Int(p, &f.timerAt)
 }
 
 // updateWeight updates the weight as of now. It reports whether the weight has changed and must be sent.
