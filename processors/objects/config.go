@@ -74,7 +74,7 @@ const (
 
 // Validate returns an error that lists every value that is out of its bounds.
 func (c Config) Validate() error {
-	errs := []error{
+	p := settings.Problems{
 		c.Verbs.Validate(),
 		settings.Under("hot", settings.Validate(c.Hot)),
 		settings.Under("popular", settings.Validate(c.Popular)),
@@ -82,16 +82,14 @@ func (c Config) Validate() error {
 		settings.Within("bot_rules: length", len(c.BotRules), 0, maxBotRules),
 		settings.Within("quality_rules: length", len(c.QualityRules), 0, maxQualityRules),
 	}
-	if len(c.Verbs) == 0 {
-		errs = append(errs, errors.New("verbs: none: want at least one"))
-	}
+	p.Want(len(c.Verbs) > 0, "verbs: none: want at least one")
 	for i, r := range c.BotRules {
-		errs = append(errs, r.validate(fmt.Sprintf("bots[%d]", i)))
+		p.Add(r.validate(fmt.Sprintf("bots[%d]", i)))
 	}
 	for i, r := range c.QualityRules {
-		errs = append(errs, r.validate(fmt.Sprintf("quality[%d]", i)))
+		p.Add(r.validate(fmt.Sprintf("quality[%d]", i)))
 	}
-	return errors.Join(errs...)
+	return p.Err()
 }
 
 func (r BotRule) validate(name string) error {
