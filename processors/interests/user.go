@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -15,6 +16,18 @@ import (
 type userInterest struct {
 	Strength decay.Sum
 	Evidence []schemas.Evidence // newest first
+}
+
+// Pack implements packed.Row.
+func (l *userInterest) Pack(p *packed.Packer) {
+	p.Version(format)
+	packed.Float(p, &l.Strength)
+	packed.Items(p, &l.Evidence, func(p *packed.Packer, e *schemas.Evidence) {
+		packed.String(p, &e.Pin)
+		packed.String(p, &e.Verb)
+		packed.Float(p, &e.Weight)
+		packed.Int(p, &e.Time)
+	})
 }
 
 // add adds an action to the strength, and keeps up to limit of the newest actions as evidence.
@@ -35,13 +48,14 @@ type userRows struct {
 
 func interestName(id string) []byte { return append([]byte{rowInterest}, id...) }
 
-// like adds an action to an interest. A mark without an interest removes a deleted pin from the evidence.
+// all returns the user's interests.
 func (t userRows) all() map[string]userInterest {
 	list, err := all(t.own)
 	t.own.Fail(err)
 	return list
 }
 
+// like adds an action to an interest. A mark without an interest removes a deleted pin from the evidence.
 func (t userRows) like(tx *rows.Tx, m schemas.LikeMark, scale decay.Scale) {
 	if m.Interest == "" {
 		t.removeEvidence(m.Pin)
@@ -54,10 +68,9 @@ func (t userRows) like(tx *rows.Tx, m schemas.LikeMark, scale decay.Scale) {
 	}
 	l.add(m, scale, t.cfg.MaxEvidence)
 	rows.PutValue(t.own, name, &l)
-	if known {
-		return
+	if !known {
+		t.trim(tx)
 	}
-	t.trim(tx)
 }
 
 // all returns the user's interests.
@@ -101,10 +114,9 @@ func (t userRows) removeEvidence(pin schemas.PinID) {
 	for id, l := range t.all() {
 		n := len(l.Evidence)
 		l.Evidence = slices.DeleteFunc(l.Evidence, func(e schemas.Evidence) bool { return e.Pin == pin })
-		if len(l.Evidence) == n {
-			continue
+		if len(l.Evidence) < n {
+			rows.PutValue(t.own, interestName(id), &l)
 		}
-		rows.PutValue(t.own, interestName(id), &l)
 	}
 }
 
@@ -129,10 +141,7 @@ const maxStale = 50
 // event.
 func count(own rows.Owner, e schemas.EngagementMark, days int) {
 	name := append(append(append(dayName(day(e.Time)), e.Source...), 0), e.What...)
-	n, known := rows.Load[number](own, name)
-	n++
-	rows.PutValue(own, name, &n)
-	if known {
+	if rows.AddNumber(own, name, 1) > 1 { // the row was there
 		return
 	}
 	newest := day(e.Time)
