@@ -118,16 +118,7 @@ func followeeIn(row []byte) (schemas.ID, bool) {
 }
 
 func (g *group) sendErasure(tx *rows.Tx, e *schemas.Erasure, followee schemas.ID) {
-	forget := schemas.Erasure{User: e.User, Step: schemas.EraseFollower, Time: e.Time}
-	rows.Send(tx, g.streams.Erasures, string(followee), &forget)
-}
-
-// repeatErasure repeats the erasure request to a followee that sent an edge of a deleted user, and so has not processed it yet.
-func (g *group) repeatErasure(tx *rows.Tx, e *schemas.Edge) {
-	if e.Erased || e.Kind == schemas.BlockedEdge {
-		return
-	}
-	g.sendErasure(tx, &schemas.Erasure{User: e.User, Time: e.Time}, e.Other)
+	rows.Send(tx, g.streams.Erasures, string(followee), &schemas.Erasure{User: e.User, Step: schemas.EraseFollower, Time: e.Time})
 }
 
 // formerRefused is the value of a KindFormer row if the follow was refused when it ended.

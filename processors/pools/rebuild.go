@@ -2,7 +2,6 @@ package pools
 
 import (
 	"bytes"
-	"fmt"
 	"math"
 	"time"
 
@@ -23,15 +22,8 @@ import (
 
 // rebuild processes a Rebuild.
 func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
-	if tx.Key() != string(r.User) {
-		return schemas.Bad(fmt.Sprintf("rebuild: key %q: want the user %q", tx.Key(), r.User))
-	}
 	if err := r.Source.CheckRebuildable(); err != nil {
 		return err
-	}
-	if g.deleted.Has(r.User) {
-		tx.Count(dropDeletedUser)
-		return nil
 	}
 	own, limit := tx.Own(), maxClearedRows(tx)
 	for _, source := range rebuilt(r.Source) {

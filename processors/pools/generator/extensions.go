@@ -3,7 +3,6 @@ package generator
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/smartfeed/smartfeed/processors/external"
@@ -53,7 +52,7 @@ func (e Extensions) validate(c Config) error {
 	for _, s := range e.Sources {
 		c.ExternalSources = append(slices.Clone(c.ExternalSources), ExternalSource{Name: s.Name, Config: inProcess(), MaxCandidates: s.Limit, Share: s.Share})
 	}
-	return errors.Join(c.externalProblems()...)
+	return c.validateExternal()
 }
 
 // guarded returns Offer behind a circuit breaker.

@@ -1,12 +1,14 @@
 package generator
 
 import (
+	"bytes"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/processors/external"
@@ -28,44 +30,27 @@ type ExternalSource struct {
 	Share           float64 `yaml:"share" help:"share in feeds that do not name the source, 0 to 1e9; 0: default_share of the feed"`
 }
 
-func (c Config) externalProblems() []error {
-	var errs []error
+// validateExternal validates the external sources and the model.
+func (c Config) validateExternal() error {
+	var p settings.Problems
 	names := map[schemas.Source]bool{}
 	for i, s := range c.ExternalSources {
-		errs = append(errs, under(fmt.Sprintf("external_sources[%d].", i), s.validate())...)
-		if names[s.Name] {
-			errs = append(errs, fmt.Errorf("external_sources[%d].name: %q: want a unique name", i, s.Name))
-		}
+		name := fmt.Sprintf("external_sources[%d]", i)
+		p.Add(settings.Under(name, s.validate()))
+		p.Want(!names[s.Name], "%s.name: %q: want a unique name", name, s.Name)
 		names[s.Name] = true
 	}
-	return append(errs, under("model.", c.Model.Validate())...)
+	p.Add(settings.Under("model", c.Model.Validate()))
+	return p.Err()
 }
 
 func (s ExternalSource) validate() error {
-	errs := []error{s.Config.Validate(), settings.Validate(s)}
+	p := settings.Problems{s.Config.Validate(), settings.Validate(s)}
 	if err := s.Name.CheckOffered(); err != nil {
-		errs = append(errs, fmt.Errorf("name: %q: %w", s.Name, err))
+		p.Add(fmt.Errorf("name: %q: %w", s.Name, err))
 	}
-	if !(s.Share >= 0 && s.Share <= 1e9) {
-		errs = append(errs, fmt.Errorf("share: %v: want 0 to 1e9", s.Share))
-	}
-	return errors.Join(errs...)
-}
-
-// under prefixes each of the joined errors.
-func under(prefix string, err error) []error {
-	if err == nil {
-		return nil
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{fmt.Errorf("%s%w", prefix, err)}
-	}
-	var errs []error
-	for _, e := range joined.Unwrap() {
-		errs = append(errs, under(prefix, e)...)
-	}
-	return errs
+	p.Want(s.Share >= 0 && s.Share <= 1e9, "share: %v: want 0 to 1e9", s.Share)
+	return p.Err()
 }
 
 // withShares returns feeds with the shares of external sources and extensions, unless a feed names the source.
@@ -167,4 +152,86 @@ func (g *Generator) gatherOffers(ctx context.Context, c *composition) {
 	}
 	requests.Wait()
 	slices.Sort(c.degraded)
+}
+
+// offerPopular adds the popular pins to the offers of a composition. It reports whether there are any.
+func (g *Generator) offerPopular(c *composition) bool {
+	if p := g.deps.Popular; p != nil && !p.Ready() {
+		c.degrade(degradedPopular)
+	}
+	list := g.deps.Popular.candidates()
+	if len(list) > 0 {
+		c.offers[schemas.FromPopular] = list
+	}
+	return len(list) > 0
+}
+
+// responseValues is the maximum number of JSON values in a response per candidate of the request: the maximum number of
+// interests, the other fields, and as many unknown values.
+const responseValues = 2 * schemas.MaxInterests
+
+// sourceRequest and sourceResponse are the request and the response of an ExternalSource.
+type sourceRequest struct {
+	User  schemas.UserID `json:"user"`
+	Feed  string         `json:"feed"`
+	Limit int            `json:"limit"`
+}
+
+type sourceResponse struct {
+	Candidates []offeredPin `json:"candidates"`
+}
+
+type offeredPin struct {
+	schemas.Candidate
+	Created moment `json:"created"`
+}
+
+// moment is a time in RFC 3339 or as a number of microseconds.
+type moment schemas.Micros
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (m *moment) UnmarshalJSON(text []byte) error {
+	if !bytes.HasPrefix(text, []byte(`"`)) {
+		return json.Unmarshal(text, (*int64)(m))
+	}
+	var at time.Time
+	err := json.Unmarshal(text, &at)
+	*m = moment(schemas.MicrosOf(at))
+	return err
+}
+
+// fetchFrom returns the function that requests candidates from a service.
+func fetchFrom(s *external.Service) fetcher {
+	return func(ctx context.Context, user schemas.UserID, feed string, limit int) ([]schemas.Candidate, error) {
+		var response sourceResponse
+		if err := s.Call(ctx, sourceRequest{user, feed, limit}, &response, responseValues*limit); err != nil {
+			return nil, err
+		}
+		list := make([]schemas.Candidate, len(response.Candidates))
+		for i, p := range response.Candidates {
+			list[i] = p.Candidate
+			list[i].Created = schemas.Micros(p.Created)
+		}
+		return list, nil
+	}
+}
+
+// request returns the valid candidates of a source, best first, each pin once.
+func (g *Generator) request(ctx context.Context, s candidateSource, c *composition) ([]layout.Candidate, error) {
+	offered, err := s.fetch(ctx, c.User, c.Feed, s.limit)
+	g.metrics.called(string(s.name), err)
+	if err != nil {
+		return nil, err
+	}
+	now := schemas.MicrosOf(g.deps.Now())
+	var list []layout.Candidate
+	for i := range offered {
+		c := &offered[i]
+		if len(list) == s.limit || c.Validate(now) != nil {
+			g.metrics.rejected.WithLabelValues(string(s.name)).Inc()
+			continue
+		}
+		list = append(list, layout.Candidate{Pin: c.Pin, PoolScore: c.PoolScore, Content: layout.NewContent(schemas.PinContent{Facets: c.Facets, Created: c.Created})})
+	}
+	return bestOfEach(list), nil
 }
