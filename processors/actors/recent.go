@@ -73,9 +73,6 @@ func (t table) keepRecent(recent recentActions, action schemas.Near) {
 	rows.PutValue(t.own, []byte{recentRow}, &recent)
 }
 
-// dropRecent deletes the user's last actions.
-func (t table) dropRecent() { t.own.Delete([]byte{recentRow}) }
-
 // together reports whether two actions of a user on different pins are close enough in event time to make the pins
 // neighbors. It returns the pin of the other action, with the weight and time of the later action by event time.
 func together(action, other schemas.Near, within time.Duration) (schemas.Near, bool) {

@@ -1,9 +1,6 @@
 package actors
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -73,7 +70,7 @@ func (t table) nextNumber() int64 { return int64(rows.AddNumber(t.own, []byte{nu
 func (t table) erase(e *schemas.UserEvent) {
 	t.rankings().drop(e.Actor)
 	t.dropFacets(e)
-	t.dropRecent()
+	t.own.Delete([]byte{recentRow})
 	s := t.sent()
 	if s.due != 0 {
 		t.own.DropTimer(s.due.Time(), []byte{sentRow})
@@ -92,11 +89,9 @@ func (t table) announceDeleted(e *schemas.UserEvent) {
 
 // dropFacets removes all affinities and notifies their followees, which may store an edge weight.
 func (t table) dropFacets(e *schemas.UserEvent) {
-	all := map[schemas.ID]facet{}
-	t.eachFacet(func(id schemas.ID, f facet) { all[id] = f })
-	for _, id := range slices.Sorted(maps.Keys(all)) {
-		t.dropFacet(id, all[id])
+	t.eachFacet(func(id schemas.ID, f facet) {
+		t.dropFacet(id, f)
 		erasure := schemas.Erasure{User: e.Actor, Step: schemas.EraseFollower, Time: e.Time}
 		rows.Send(t.tx, t.streams.Erasures, string(id), &erasure)
-	}
+	})
 }

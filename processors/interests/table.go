@@ -1,7 +1,6 @@
 package interests
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
@@ -95,15 +94,13 @@ func (t pinRows) deleteLiker(name []byte) {
 
 // withdraw removes a deleted pin from the evidence of its likers, and deletes them.
 func (t pinRows) withdraw(out *outbox, pin schemas.PinID) {
-	all := map[string]liker{}
-	rows.LoadEach(t.own, []byte{rowLiker}, func(user string, l liker) { all[user] = l })
-	for _, user := range slices.Sorted(maps.Keys(all)) {
+	rows.LoadEach(t.own, []byte{rowLiker}, func(user string, l liker) {
 		out.addLike(schemas.LikeMark{User: schemas.UserID(user), Pin: pin})
 		name := likerName(schemas.UserID(user))
-		t.own.DropTimer(all[user].ExpiresAt.Time(), name)
+		t.own.DropTimer(l.ExpiresAt.Time(), name)
 		t.own.Delete(name)
 		out.sendIfFull()
-	}
+	})
 	t.own.Delete([]byte{rowLikers})
 }
 

@@ -250,7 +250,9 @@ func (t table) releaseAction(p *pin, name []byte) {
 	}
 }
 
-func versionName(m moment) []byte { return append(packed.AppendOrdered([]byte{versionRow}, m.time), m.id...) }
+func versionName(m moment) []byte {
+	return append(packed.AppendOrdered([]byte{versionRow}, m.time), m.id...)
+}
 
 // heldSince returns the arrival time in the name of a held action.
 func heldSince(name []byte) schemas.Micros { return parseTime(name[1:]) }

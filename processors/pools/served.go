@@ -1,7 +1,6 @@
 package pools
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 
@@ -208,18 +207,14 @@ func trimMaterialized(own rows.Owner, st *layout.State, to int64) {
 	if to <= st.Trimmed {
 		return
 	}
-	var old [][]byte
 	scan := rows.Scan{Prefix: []byte{layout.KindMaterialized}, From: layout.PositionRow(layout.KindMaterialized, st.Trimmed+1)}
 	rows.LoadRows(own, scan, func(name, _ []byte) (bool, error) {
-		if layout.PositionOf(name) > to {
-			return false, nil
+		old := layout.PositionOf(name) <= to
+		if old {
+			own.Delete(name)
 		}
-		old = append(old, bytes.Clone(name))
-		return true, nil
+		return old, nil
 	})
-	for _, name := range old {
-		own.Delete(name)
-	}
 	st.Trimmed = to
 }
 

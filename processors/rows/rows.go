@@ -1,11 +1,11 @@
 package rows
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/generation"
@@ -115,45 +115,33 @@ func newTopology(g Group, partitions int32, deadLetters string) (*topology, erro
 		inputs: g.Inputs, timer: g.Timer, memory: g.Memory, outputs: map[string]uint16{},
 	}
 	outputs := append([]string{deadLetters}, g.Outputs...)
-	var errs []error
+	var p settings.Problems
 	seen := map[string]bool{t.table: true}
-	if g.Name == "" {
-		errs = append(errs, errors.New("name: empty"))
-	}
-	if len(g.Inputs) == 0 {
-		errs = append(errs, errors.New("inputs: none, want at least one"))
-	}
+	p.Want(g.Name != "", "name: empty")
+	p.Want(len(g.Inputs) > 0, "inputs: none, want at least one")
 	loops := 0
 	for _, in := range g.Inputs {
-		if in.topic == "" || seen[in.topic] {
-			errs = append(errs, fmt.Errorf("input %q: empty, declared twice, or the group's table", in.topic))
-		}
+		p.Want(in.topic != "" && !seen[in.topic], "input %q: empty, declared twice, or the group's table", in.topic)
 		seen[in.topic] = true
 		if in.loop {
 			loops++
 			outputs = append(outputs, in.topic)
-			if in.topic != loopOf(name) {
-				errs = append(errs, fmt.Errorf("loop %q: want %s, the name that Goka requires", in.topic, loopOf(name)))
-			}
+			p.Want(in.topic == loopOf(name), "loop %q: want %s, the name that Goka requires", in.topic, loopOf(name))
 		}
 	}
-	if loops > 1 {
-		errs = append(errs, fmt.Errorf("%d loop topics, want at most one", loops))
-	}
+	p.Want(loops <= 1, "%d loop topics, want at most one", loops)
 	if g.Timer != nil {
 		t.ticks = topics.TicksOf(name)
 		outputs = append(outputs, t.ticks)
 	}
 	for _, topic := range outputs {
-		if topic == "" || topic == t.table {
-			errs = append(errs, fmt.Errorf("output %q: empty, or the group's table", topic))
-		}
+		p.Want(topic != "" && topic != t.table, "output %q: empty, or the group's table", topic)
 		if _, declared := t.outputs[topic]; !declared {
 			t.outputs[topic] = uint16(len(t.outputNames))
 			t.outputNames = append(t.outputNames, topic)
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := p.Err(); err != nil {
 		return nil, fmt.Errorf("group %q: %w", g.Name, err)
 	}
 	return t, nil
