@@ -231,7 +231,8 @@ func (g *Generator) request(ctx context.Context, s candidateSource, c *compositi
 			g.metrics.rejected.WithLabelValues(string(s.name)).Inc()
 			continue
 		}
-		list = append(list, layout.Candidate{Pin: c.Pin, PoolScore: c.PoolScore, Content: layout.NewContent(schemas.PinContent{Facets: c.Facets, Created: c.Created})})
+		content := layout.NewContent(schemas.PinContent{Facets: c.Facets, Created: c.Created})
+		list = append(list, layout.Candidate{Pin: c.Pin, PoolScore: c.PoolScore, Content: content})
 	}
 	return bestOfEach(list), nil
 }
