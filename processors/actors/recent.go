@@ -4,9 +4,26 @@ import (
 	"slices"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 )
+
+// recentActions are the last positive actions of a user, newest first. They are one row, because they are always read
+// together, and a get costs much less than a scan.
+type recentActions []schemas.Near
+
+// Pack implements packed.Row.
+func (r *recentActions) Pack(p *packed.Packer) {
+	p.Version(4)
+	packed.Items(p, (*[]schemas.Near)(r), func(p *packed.Packer, a *schemas.Near) {
+		packed.Int(p, &a.Time)
+		packed.Float(p, &a.Weight)
+		packed.String(p, &a.Neighbor.ID)
+		ranked.PackNeighbor(p, &a.Neighbor)
+	})
+}
 
 // relate sends the relations between pins that the user acted on: pins saved to the same board to the board, and pins of
 // actions close in time to the pin. The latter is also the request for the pin's neighbors.
@@ -55,9 +72,6 @@ func (t table) keepRecent(recent recentActions, action schemas.Near) {
 	recent = recent[:min(len(recent), limit)]
 	rows.PutValue(t.own, []byte{recentRow}, &recent)
 }
-
-// dropRecent deletes the user's last actions.
-func (t table) dropRecent() { t.own.Delete([]byte{recentRow}) }
 
 // together reports whether two actions of a user on different pins are close enough in event time to make the pins
 // neighbors. It returns the pin of the other action, with the weight and time of the later action by event time.

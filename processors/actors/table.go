@@ -1,12 +1,44 @@
 package actors
 
 import (
-	"maps"
-	"slices"
-
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 )
+
+// Rows of a user, by the first byte of their names.
+const (
+	profileRow = 'u' // → the newest update, or the delete, as a record of users
+	facetRow   = 'f' // author, board or interest → the affinity for it, a facet; may have a timer
+	recentRow  = 'r' // → the last positive actions, newest first: recentActions
+	sentRow    = 's' // → when affinities were last sent: sent; may have a timer
+	numberRow  = 'n' // → the number of the last action: rows.Number
+)
+
+func facetName(id schemas.ID) []byte { return append([]byte{facetRow}, id...) }
+
+// facetOf returns the facet of a row or timer name. It returns false for other rows.
+func facetOf(name []byte) (schemas.ID, bool) {
+	if len(name) < 2 || name[0] != facetRow {
+		return "", false
+	}
+	return schemas.ID(name[1:]), true
+}
+
+// sent records when a user's affinities were last sent.
+type sent struct {
+	at     schemas.Micros // arrival time; 0: never
+	due    schemas.Micros // when the timer sends them again; 0: no timer is set
+	facets int            // number of affinity rows
+}
+
+// Pack implements packed.Row.
+func (s *sent) Pack(p *packed.Packer) {
+	p.Version(2)
+	packed.Int(p, &s.at)
+	packed.Int(p, &s.due)
+	packed.Int(p, &s.facets)
+}
 
 // table accesses the rows of one user during one callback, and emits records.
 type table struct {
@@ -32,18 +64,13 @@ func (t table) putProfile(e *schemas.UserEvent) {
 }
 
 // nextNumber counts an action of the user, and returns its number.
-func (t table) nextNumber() int64 {
-	n, _ := rows.Load[number](t.own, []byte{numberRow})
-	n++
-	rows.PutValue(t.own, []byte{numberRow}, &n)
-	return int64(n)
-}
+func (t table) nextNumber() int64 { return int64(rows.AddNumber(t.own, []byte{numberRow}, 1)) }
 
 // erase deletes all rows of the user except the delete itself.
 func (t table) erase(e *schemas.UserEvent) {
 	t.rankings().drop(e.Actor)
 	t.dropFacets(e)
-	t.dropRecent()
+	t.own.Delete([]byte{recentRow})
 	s := t.sent()
 	if s.due != 0 {
 		t.own.DropTimer(s.due.Time(), []byte{sentRow})
@@ -56,19 +83,15 @@ func (t table) erase(e *schemas.UserEvent) {
 
 // announceDeleted announces that the user is deleted, and requests the erasure of the user's rows in the other groups.
 func (t table) announceDeleted(e *schemas.UserEvent) {
-	deleted := schemas.DeletedUser{User: e.Actor, Time: e.Time}
-	rows.Send(t.tx, t.streams.UsersDeleted, string(e.Actor), &deleted)
-	erasure := schemas.Erasure{User: e.Actor, Step: schemas.EraseUser, Time: e.Time}
-	rows.Send(t.tx, t.streams.Erasures, string(e.Actor), &erasure)
+	rows.Send(t.tx, t.streams.UsersDeleted, string(e.Actor), &schemas.DeletedUser{User: e.Actor, Time: e.Time})
+	rows.Send(t.tx, t.streams.Erasures, string(e.Actor), &schemas.Erasure{User: e.Actor, Step: schemas.EraseUser, Time: e.Time})
 }
 
 // dropFacets removes all affinities and notifies their followees, which may store an edge weight.
 func (t table) dropFacets(e *schemas.UserEvent) {
-	all := map[schemas.ID]facet{}
-	t.eachFacet(func(id schemas.ID, f facet) { all[id] = f })
-	for _, id := range slices.Sorted(maps.Keys(all)) {
-		t.dropFacet(id, all[id])
+	t.eachFacet(func(id schemas.ID, f facet) {
+		t.dropFacet(id, f)
 		erasure := schemas.Erasure{User: e.Actor, Step: schemas.EraseFollower, Time: e.Time}
 		rows.Send(t.tx, t.streams.Erasures, string(id), &erasure)
-	}
+	})
 }

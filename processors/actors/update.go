@@ -1,8 +1,6 @@
 package actors
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -84,10 +82,9 @@ func (t table) scheduleDecay(id schemas.ID, f *facet) {
 		t.own.DropTimer(f.timerAt.Time(), facetName(id))
 	}
 	f.timerAt = wake
-	if wake == 0 {
-		return
+	if wake != 0 {
+		t.own.SetTimer(wake.Time(), facetName(id))
 	}
-	t.own.SetTimer(wake.Time(), facetName(id))
 }
 
 func (t table) sendWeight(id schemas.ID, weight float32, at schemas.Micros) {
@@ -168,18 +165,15 @@ func (t table) outdated(r *ranking) bool {
 
 // rank reads all affinities of the user, removes those for deleted authors, and keeps the strongest in memory.
 func (t table) rank(s *sent) *ranking {
-	r, removed := &ranking{read: t.now(), deleted: t.deleted.Len()}, map[schemas.ID]facet{}
+	r := &ranking{read: t.now(), deleted: t.deleted.Len()}
 	t.eachFacet(func(id schemas.ID, f facet) {
 		if ofDeletedAuthor(id, t.deleted) {
-			removed[id] = f
+			t.dropFacet(id, f)
+			s.facets--
 		} else {
 			r.add(id, f.Amount, t.cfg.AffinityHalfLife, t.maxRanked())
 		}
 	})
-	for _, id := range slices.Sorted(maps.Keys(removed)) {
-		t.dropFacet(id, removed[id])
-	}
-	s.facets -= len(removed)
 	t.rankings().put(t.user(), r)
 	return r
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -106,6 +107,15 @@ type facet struct {
 	sentWeight float32        // the weight last sent to fanout
 	sentAt     schemas.Micros // when it was sent; 0: never; strictly increasing
 	timerAt    schemas.Micros // when the timer fires; 0: no timer is set
+}
+
+// Pack implements packed.Row.
+func (f *facet) Pack(p *packed.Packer) {
+	p.Version(2)
+	f.Amount.Pack(p)
+	packed.Float32(p, &f.sentWeight)
+	packed.Int(p, &f.sentAt)
+	packed.Int(p, &f.timerAt)
 }
 
 // updateWeight updates the weight as of now. It reports whether the weight has changed and must be sent.

@@ -71,10 +71,9 @@ func (o *ownerState) updateOwn(followee string, r *recent, stored *known) {
 // rejectDeleted drops a publication of a deleted user and deletes its pin. The publication may be older than the deletion.
 func (g *group) rejectDeleted(tx *rows.Tx, p *schemas.Publication) {
 	tx.Count(dropDeletedUser)
-	if p.Deleted || string(p.Author) != string(p.Followee) {
-		return
+	if !p.Deleted && string(p.Author) == string(p.Followee) {
+		g.deletePin(tx, p.Author, p.Pin)
 	}
-	g.deletePin(tx, p.Author, p.Pin)
 }
 
 // deletePin deletes a pin of a deleted user with the same event that the user would send.
@@ -102,10 +101,9 @@ func (g *group) eraseFollower(tx *rows.Tx, o *ownerState, user schemas.UserID) {
 	for _, kind := range []byte{rowFollow, rowBlock, rowWeight, rowBudget} {
 		o.deleteIfPresent(rowOf(kind, user))
 	}
-	if block.id == "" || schemas.ID(tx.Key()).Kind() != schemas.KindUser {
-		return
+	if block.id != "" && schemas.ID(tx.Key()).Kind() == schemas.KindUser {
+		g.sendErased(tx, schemas.UserID(tx.Key()), schemas.ID(user), schemas.BlockedEdge, block)
 	}
-	g.sendErased(tx, schemas.UserID(tx.Key()), schemas.ID(user), schemas.BlockedEdge, block)
 }
 
 // sendErased notifies one side of an edge that the other side is erased.
@@ -118,8 +116,7 @@ func (g *group) sendErased(tx *rows.Tx, user schemas.UserID, other schemas.ID, k
 // eraseFollowee deletes the next rows of a deleted user, and sends the next step.
 func (g *group) eraseFollowee(tx *rows.Tx, o *ownerState, e *schemas.Erasure) {
 	if g.eraseSome(tx, o, e.User) {
-		next := schemas.Erasure{User: e.User, Step: schemas.EraseFollowee, Time: e.Time}
-		rows.Send(tx, g.streams.Erasures, tx.Key(), &next)
+		rows.Send(tx, g.streams.Erasures, tx.Key(), &schemas.Erasure{User: e.User, Step: schemas.EraseFollowee, Time: e.Time})
 		return
 	}
 	o.state = state{}

@@ -121,9 +121,10 @@ func Group(cfg Config, partitions int32, s *topics.Streams, deleted DeletedUsers
 		Name: topics.Fanout,
 		Inputs: []rows.Input{
 			rows.Keyed(s.Follows, g.follow),
-			rows.Keyed(s.Publications, g.publish),
-			rows.Keyed(s.EdgeWeights, g.setWeight).Deferred(),
-			rows.Keyed(s.EdgeModes, g.setEdgeMode),
+			rows.Owned(s.Publications, "publication", "followee", func(p *schemas.Publication) schemas.Followee { return p.Followee }, g.publish),
+			rows.Owned(s.EdgeWeights, "edge weight", "followee", func(e *schemas.EdgeWeight) schemas.Followee { return e.Followee }, g.setWeight).
+				Deferred(),
+			rows.Owned(s.EdgeModes, "edge mode", "followee", func(m *schemas.EdgeMode) schemas.Followee { return m.Followee }, g.setEdgeMode),
 			rows.Loop(s.FanoutLoop, g.resume),
 			rows.Keyed(s.Erasures, g.erase),
 		},

@@ -1,8 +1,6 @@
 package fanout
 
 import (
-	"fmt"
-
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -99,15 +97,13 @@ func (g *group) removeFollower(tx *rows.Tx, o *ownerState, e edge) {
 // setEdgeMode deactivates the edge of an inactive follower, and delivers a backfill to a reactivated one. It answers every
 // backfill request, even if the edge no longer exists.
 func (g *group) setEdgeMode(tx *rows.Tx, m *schemas.EdgeMode) error {
-	if tx.Key() != string(m.Followee) {
-		return schemas.Bad(fmt.Sprintf("edge mode: key %q: want the followee %q", tx.Key(), m.Followee))
-	}
 	if _, err := schemas.ParseUserID(string(m.User)); err != nil {
 		return schemas.Bad("edge mode: user: " + err.Error())
 	}
-	r := registerOf(tx.Own(), rowFollow, m.User)
-	if !r.live {
-		g.endBackfill(tx, m)
+	if !registerOf(tx.Own(), rowFollow, m.User).live {
+		if !m.Inactive { // the pools wait for the answer
+			g.deliverTo(tx, nil, edge{m.User, 1}, m.BackfillID)
+		}
 		return nil
 	}
 	withState(tx, func(o *ownerState) {
@@ -126,12 +122,4 @@ func (g *group) setEdgeMode(tx *rows.Tx, m *schemas.EdgeMode) error {
 		g.backfill(tx, o, e, m.BackfillID)
 	})
 	return nil
-}
-
-// endBackfill answers the backfill request of a user who no longer follows.
-func (g *group) endBackfill(tx *rows.Tx, m *schemas.EdgeMode) {
-	if m.Inactive {
-		return
-	}
-	g.deliverTo(tx, nil, edge{m.User, 1}, m.BackfillID)
 }

@@ -11,7 +11,7 @@ import (
 
 // publish stores a version of a pin and starts its walk.
 func (g *group) publish(tx *rows.Tx, p *schemas.Publication) error {
-	if err := checkPublication(tx.Key(), p); err != nil {
+	if err := checkPublication(p); err != nil {
 		return err
 	}
 	if g.isDeleted(p.Followee) {
@@ -60,11 +60,8 @@ func (g *group) replace(tx *rows.Tx, o *ownerState, r *recent, stored *known) {
 	g.trimIfDue(tx, o, r)
 }
 
-func checkPublication(key string, p *schemas.Publication) error {
-	if key != string(p.Followee) {
-		return schemas.Bad(fmt.Sprintf("publication: key %q: want the followee %q", key, p.Followee))
-	}
-	if _, err := schemas.ParseFollowee(key); err != nil {
+func checkPublication(p *schemas.Publication) error {
+	if _, err := schemas.ParseFollowee(string(p.Followee)); err != nil {
 		return schemas.Bad("publication: followee: " + err.Error())
 	}
 	if _, err := schemas.ParsePinID(string(p.Pin)); err != nil {
@@ -92,8 +89,7 @@ func (g *group) keep(tx *rows.Tx, o *ownerState, r *recent, stored *known) {
 
 // trimIfDue trims the recents of a followee that uses no slots, about once in Config.MaxRecentPublications publications.
 func (g *group) trimIfDue(tx *rows.Tx, o *ownerState, r *recent) {
-	if o.slotted || !ranked.TrimDue(ranked.Hash(tx.Key()), ranked.Hash(r.Pin)+uint64(r.Version), g.cfg.MaxRecentPublications) {
-		return
+	if !o.slotted && ranked.TrimDue(ranked.Hash(tx.Key()), ranked.Hash(r.Pin)+uint64(r.Version), g.cfg.MaxRecentPublications) {
+		g.trimRecents(tx, o)
 	}
-	g.trimRecents(tx, o)
 }

@@ -68,16 +68,12 @@ func (g *group) fillSlots(tx *rows.Tx, o *ownerState, after schemas.PinID) {
 		}
 	}
 	list := o.index(after, fillPins)
-	size := 0
-	for i := range list {
-		if size > fillBytes {
-			g.continueLater(tx, schemas.Continuation{Slots: &schemas.SlotStep{After: list[i-1].pin}})
-			return
-		}
-		size += g.fillSlot(tx, o, list[i].pin)
+	filled, size := 0, 0
+	for ; filled < len(list) && size <= fillBytes; filled++ {
+		size += g.fillSlot(tx, o, list[filled].pin)
 	}
-	if len(list) == fillPins {
-		g.continueLater(tx, schemas.Continuation{Slots: &schemas.SlotStep{After: list[fillPins-1].pin}})
+	if filled < len(list) || filled == fillPins {
+		g.continueLater(tx, schemas.Continuation{Slots: &schemas.SlotStep{After: list[filled-1].pin}})
 		return
 	}
 	o.filling, o.pulled = false, true
@@ -223,11 +219,10 @@ func (g *group) freeSlots(tx *rows.Tx, o *ownerState, after schemas.PinID) {
 	}
 	list := o.index(after, freePins)
 	for i := range list {
-		if list[i].slot == noSlot {
-			continue
+		if list[i].slot != noSlot {
+			g.leaveSlot(tx, o, &list[i].known)
+			rows.PutValue(o.Owner, rowOf(rowIndex, list[i].pin), &list[i].known)
 		}
-		g.leaveSlot(tx, o, &list[i].known)
-		rows.PutValue(o.Owner, rowOf(rowIndex, list[i].pin), &list[i].known)
 	}
 	if len(list) < freePins {
 		o.slotsLive, o.slotsWithdrawn = 0, 0

@@ -38,8 +38,7 @@ func (g *group) enqueue(tx *rows.Tx, o *ownerState, w *schemas.Walk) {
 	if queued != nil {
 		w = mergeWalks(queued.Walk, w)
 	}
-	c := schemas.Continuation{Followee: followee, Walk: w}
-	rows.PutRecord(o.Owner, row, g.streams.FanoutLoop, &c)
+	rows.PutRecord(o.Owner, row, g.streams.FanoutLoop, &schemas.Continuation{Followee: followee, Walk: w})
 	if !ranked.TrimDue(ranked.Hash(tx.Key()), ranked.Hash(w.Pin.Pin)+uint64(w.Pin.Version), g.cfg.MaxRecentPublications) {
 		return
 	}

@@ -149,21 +149,17 @@ func (g *group) dropRecent(tx *rows.Tx, o *ownerState, row string) {
 // trim calls drop with the names of the rows with a prefix, except the first limit rows, until the record is full. more
 // reports whether others remain.
 func (o *ownerState) trim(tx *rows.Tx, prefix []byte, limit int, drop func(row string)) (more bool) {
-	var surplus []string
 	n := 0
 	rows.LoadRows(o.Owner, rows.Scan{Prefix: prefix}, func(row, _ []byte) (bool, error) {
-		if n++; n > limit {
-			surplus = append(surplus, string(row))
+		if n++; n <= limit {
+			return true, nil
 		}
-		return true, nil
+		if more = !tx.HasRoom(); !more {
+			drop(string(row))
+		}
+		return !more, nil
 	})
-	for _, row := range surplus {
-		if !tx.HasRoom() {
-			return true
-		}
-		drop(row)
-	}
-	return false
+	return more
 }
 
 // first returns the name of the first row of a scan, or nil if there is none.

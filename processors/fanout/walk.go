@@ -15,11 +15,10 @@ func (g *group) resume(tx *rows.Tx, c *schemas.Continuation) error {
 	}
 	if g.isDeleted(c.Followee) { // the erasure is running: no row may be added
 		tx.Count(dropDeletedUser)
-		if c.Backfill == nil {
-			return nil
+		if c.Backfill != nil { // the pools wait for the answer
+			g.deliverTo(tx, nil, edge{c.Backfill.User, 1}, c.Backfill.BackfillID)
 		}
-		g.deliverTo(tx, nil, edge{c.Backfill.User, 1}, c.Backfill.BackfillID)
-		return nil // the pools wait for the answer
+		return nil
 	}
 	withState(tx, func(o *ownerState) {
 		switch {
@@ -59,9 +58,9 @@ func checkWalk(w *schemas.Walk) error {
 func (g *group) startWalk(tx *rows.Tx, o *ownerState, w *schemas.Walk) {
 	if o.walking {
 		g.enqueue(tx, o, w)
-		return
+	} else {
+		g.step(tx, o, w)
 	}
-	g.step(tx, o, w)
 }
 
 // resumeWalk runs the next step of the running walk.
@@ -94,10 +93,9 @@ func (g *group) step(tx *rows.Tx, o *ownerState, w *schemas.Walk) {
 	if !w.All {
 		tx.Effect(effectInactive, o.inactive)
 	}
-	if !o.walking {
-		return // no walk is queued
+	if o.walking { // otherwise no walk is queued
+		g.nextWalk(tx, o)
 	}
-	g.nextWalk(tx, o)
 }
 
 // stepEdges returns the number of followers of a step. It is lower for a pin with long ids, because the rows of a delivery must

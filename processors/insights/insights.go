@@ -69,8 +69,8 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 	return rows.Group{
 		Name: topics.Insights,
 		Inputs: []rows.Input{
-			rows.Keyed(s.ActionsEnriched, g.action).Deferred(),
-			rows.Keyed(s.Served, g.visit).Deferred(),
+			rows.Owned(s.ActionsEnriched, "action", "actor", func(a *schemas.EnrichedAction) schemas.UserID { return a.Actor }, g.action).Deferred(),
+			rows.Owned(s.Served, "served", "user", func(v *schemas.Served) schemas.UserID { return v.User }, g.visit).Deferred(),
 			rows.Keyed(s.UsersDeleted, g.deletion).Deferred(),
 		},
 		Timer: g.expire,
@@ -91,9 +91,6 @@ const (
 
 // action counts an action of the record's key.
 func (g *group) action(tx *rows.Tx, a *schemas.EnrichedAction) error {
-	if tx.Key() != string(a.Actor) {
-		return schemas.Bad(fmt.Sprintf("action: key %.64q: want the actor %.64q", tx.Key(), a.Actor))
-	}
 	if g.deleted.Has(a.Actor) {
 		tx.Count("deleted_user")
 		return nil
@@ -117,9 +114,6 @@ func addDay(common rows.Owner, user schemas.UserID, d day) {
 
 // visit adds a visit with new items to the sequence of the record's key.
 func (g *group) visit(tx *rows.Tx, v *schemas.Served) error {
-	if tx.Key() != string(v.User) {
-		return schemas.Bad(fmt.Sprintf("served: key %.64q: want the user %.64q", tx.Key(), v.User))
-	}
 	switch {
 	case g.deleted.Has(v.User):
 		tx.Count("deleted_user")

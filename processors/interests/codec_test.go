@@ -9,6 +9,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/decay"
+	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -25,7 +26,7 @@ func testFormat[T any, R packed.Row[T]](t *testing.T, row T, want string) {
 }
 
 func TestRows_KeepTheirFormat(t *testing.T) {
-	testFormat(t, number(-3), "01"+"05")
+	testFormat(t, rows.Number(-3), "01"+"05")
 	testFormat(t, pinTerms{
 		Version: 1, Author: "a", Created: 2, Interests: []schemas.InterestID{"i"}, Terms: []string{"t", "u"}, Deleted: true,
 	}, "01"+"02"+"0161"+"04"+"010169"+"0201740175"+"01")

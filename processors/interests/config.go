@@ -1,8 +1,6 @@
 package interests
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/settings"
@@ -41,11 +39,9 @@ func (c Config) Blocked() func(term string) (reason string) { return newVocabula
 
 // Validate returns an error that lists every value that is out of its bounds.
 func (c Config) Validate() error {
-	problems := []error{settings.Validate(c)}
+	p := settings.Problems{settings.Validate(c)}
 	for term, reason := range c.BlockedTerms {
-		if reason == "" || Fold(term) == "" {
-			problems = append(problems, fmt.Errorf("blocked_terms: %q: %q: want a term with a reason", term, reason))
-		}
+		p.Want(reason != "" && Fold(term) != "", "blocked_terms: %q: %q: want a term with a reason", term, reason)
 	}
-	return errors.Join(problems...)
+	return p.Err()
 }

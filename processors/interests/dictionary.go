@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -16,6 +17,15 @@ type term struct {
 	MaxError int64     // maximum by which Pins is too high
 	People   int64     // counted authors
 	Recent   decay.Sum // decayed sum with a weight of 1 for each pin
+}
+
+// Pack implements packed.Row.
+func (t *term) Pack(p *packed.Packer) {
+	p.Version(format)
+	packed.Int(p, &t.Pins)
+	packed.Int(p, &t.MaxError)
+	packed.Int(p, &t.People)
+	packed.Float(p, &t.Recent)
 }
 
 // score returns the score of a candidate; recent is the remaining part of its pins. See the package comment.
@@ -80,7 +90,7 @@ func (d dictionary) subtract(m schemas.TermMark, t term) {
 		return
 	}
 	d.drop(m.Term)
-	d.number(-1)
+	rows.AddNumber(d.own, []byte{rowTerms}, -1)
 }
 
 func (d dictionary) put(name string, t term) {
@@ -90,9 +100,9 @@ func (d dictionary) put(name string, t term) {
 
 // admit reserves a row for a new term, and returns its initial counts.
 func (d dictionary) admit() term {
-	n, _ := rows.Load[number](d.own, []byte{rowTerms})
-	if n < number(d.cfg.MaxTerms) {
-		d.number(1)
+	n, _ := rows.Load[rows.Number](d.own, []byte{rowTerms})
+	if n < rows.Number(d.cfg.MaxTerms) {
+		rows.AddNumber(d.own, []byte{rowTerms}, 1)
 		return term{Recent: decay.None()}
 	}
 	fewest := rows.LoadNames(d.own, []byte{rowRank}, 1)
@@ -115,17 +125,10 @@ func (d dictionary) drop(name string) {
 	d.own.Delete(termName(name))
 }
 
-// number adds to the number of terms.
-func (d dictionary) number(n number) {
-	was, _ := rows.Load[number](d.own, []byte{rowTerms})
-	is := was + n
-	rows.PutValue(d.own, []byte{rowTerms}, &is)
-}
-
 // author adds n to the pins of the author, for at most MaxAuthors authors.
-func (d dictionary) author(m schemas.TermMark, t *term, n number) {
+func (d dictionary) author(m schemas.TermMark, t *term, n rows.Number) {
 	name := append(authorPrefix(m.Term), m.Author...)
-	pins, known := rows.Load[number](d.own, name)
+	pins, known := rows.Load[rows.Number](d.own, name)
 	switch {
 	case !known && (n < 0 || t.People >= int64(d.cfg.MaxAuthors)):
 		return

@@ -111,7 +111,7 @@ func Group(cfg Config, partitions int32, s *topics.Streams, deleted DeletedUsers
 	return rows.Group{
 		Name: topics.Interests,
 		Inputs: []rows.Input{
-			rows.Keyed(s.PinCards, g.card).Deferred(),
+			rows.Owned(s.PinCards, "card", "pin", func(c *schemas.Card) schemas.PinID { return c.Pin }, g.card).Deferred(),
 			rows.Keyed(s.RelatedRequests, g.action).Deferred(),
 			rows.Batched(s.Impressions, g.impressions).Deferred(),
 			rows.Keyed(s.UsersDeleted, g.deletion).Deferred(),
@@ -134,12 +134,8 @@ type group struct {
 // dictionaries returns an owner of each partition.
 func dictionaries(partitions int32) []string {
 	owners := make([]string, partitions)
-	for i, left := 0, partitions; left > 0; i++ {
-		name := fmt.Sprintf("dictionary:%d", i)
-		if p := topics.Partition(name, partitions); owners[p] == "" {
-			owners[p] = name
-			left--
-		}
+	for p := range owners {
+		owners[p] = rows.OwnerIn("dictionary:", int32(p), partitions)
 	}
 	return owners
 }
@@ -165,9 +161,6 @@ func (g *group) interestOf(term string) (schemas.InterestID, bool) {
 
 // card processes the current card of a pin.
 func (g *group) card(tx *rows.Tx, c *schemas.Card) error {
-	if tx.Key() != string(c.Pin) {
-		return schemas.Bad(fmt.Sprintf("card: key %.64q: want the pin %.64q", tx.Key(), c.Pin))
-	}
 	t := pinRows{tx.Own()}
 	was := t.terms()
 	if c.Version <= was.Version {

@@ -15,14 +15,9 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Rows reads the committed rows of the partitions that this process owns. *rows.View implements it.
-type Rows interface {
-	Read(ctx context.Context, owner string, f func(rows.Snapshot) error) error
-}
-
 // Reader reads the partitions that this process owns. Its methods return a *rows.NotOwnerError for any other partition.
 type Reader struct {
-	Rows       Rows
+	Rows       rows.Reader
 	Config     Config
 	Partitions int32
 	Now        func() time.Time
@@ -94,11 +89,10 @@ func (r Reader) Interests(ctx context.Context, user schemas.UserID, limit int) (
 		if err != nil {
 			return err
 		}
-		total := decay.None()
-		for _, id := range strongest(known) {
+		total, ids := decay.None(), strongest(known)
+		for _, id := range ids {
 			total = total.Plus(known[id].Strength)
 		}
-		ids := strongest(known)
 		for _, id := range ids[:min(limit, len(ids))] {
 			l := known[id]
 			list = append(list, schemas.UserInterest{
@@ -119,7 +113,7 @@ func (r Reader) Engagement(ctx context.Context, interest schemas.InterestID, day
 	bySource := map[string]map[string]int64{}
 	first := int64(day(r.now())) - int64(days)
 	err := r.Rows.Read(ctx, string(interest), func(s rows.Snapshot) error {
-		return rows.Each(s, []byte{rowCount}, func(rest string, n number) {
+		return rows.Each(s, []byte{rowCount}, func(rest string, n rows.Number) {
 			source, what, ok := bytes.Cut([]byte(rest[4:]), []byte{0})
 			if !ok || int64(binary.BigEndian.Uint32([]byte(rest))) <= first {
 				return

@@ -22,6 +22,16 @@ type impression struct {
 // shown holds impressions of a user in one hour: the newest of each pin of this partition, the newest first.
 type shown struct{ Impressions []impression }
 
+// Pack implements packed.Row.
+func (s *shown) Pack(p *packed.Packer) {
+	p.Version(format)
+	packed.Items(p, &s.Impressions, func(p *packed.Packer, i *impression) {
+		packed.String(p, &i.Pin)
+		packed.String(p, &i.Source)
+		packed.Int(p, &i.Time)
+	})
+}
+
 // maxShown bounds the impressions of a user that a partition stores for an hour.
 const maxShown = 200
 

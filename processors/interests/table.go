@@ -1,9 +1,9 @@
 package interests
 
 import (
-	"maps"
 	"slices"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -23,6 +23,10 @@ const (
 	rowTerms    = 'n' // of a dictionary → number of terms
 )
 
+// format is the version of the format of all rows. An action reads and writes eight rows or more. They are packed, because
+// JSON would be most of the cost of the group.
+const format = 1
+
 // pinTerms is the state of a pin.
 type pinTerms struct {
 	Version   schemas.Version
@@ -33,10 +37,28 @@ type pinTerms struct {
 	Deleted   bool
 }
 
+// Pack implements packed.Row.
+func (s *pinTerms) Pack(p *packed.Packer) {
+	p.Version(format)
+	packed.Int(p, &s.Version)
+	packed.String(p, &s.Author)
+	packed.Int(p, &s.Created)
+	packed.Items(p, &s.Interests, packed.String[schemas.InterestID])
+	packed.Items(p, &s.Terms, packed.String[string])
+	p.Flags(&s.Deleted)
+}
+
 // liker is a user who recently acted on a pin.
 type liker struct {
 	LastAt    schemas.Micros // arrival of the last action
 	ExpiresAt schemas.Micros // when the row expires
+}
+
+// Pack implements packed.Row.
+func (l *liker) Pack(p *packed.Packer) {
+	p.Version(format)
+	packed.Int(p, &l.LastAt)
+	packed.Int(p, &l.ExpiresAt)
 }
 
 // pinRows accesses the rows of a pin.
@@ -51,7 +73,7 @@ func likerName(user schemas.UserID) []byte { return append([]byte{rowLiker}, use
 
 // likers returns the number of likers.
 func (t pinRows) likers() int {
-	n, _ := rows.Load[number](t.own, []byte{rowLikers})
+	n, _ := rows.Load[rows.Number](t.own, []byte{rowLikers})
 	return int(n)
 }
 
@@ -60,7 +82,7 @@ func (t pinRows) putLikers(n int) {
 		t.own.Delete([]byte{rowLikers})
 		return
 	}
-	row := number(n)
+	row := rows.Number(n)
 	rows.PutValue(t.own, []byte{rowLikers}, &row)
 }
 
@@ -72,15 +94,13 @@ func (t pinRows) deleteLiker(name []byte) {
 
 // withdraw removes a deleted pin from the evidence of its likers, and deletes them.
 func (t pinRows) withdraw(out *outbox, pin schemas.PinID) {
-	all := map[string]liker{}
-	rows.LoadEach(t.own, []byte{rowLiker}, func(user string, l liker) { all[user] = l })
-	for _, user := range slices.Sorted(maps.Keys(all)) {
+	rows.LoadEach(t.own, []byte{rowLiker}, func(user string, l liker) {
 		out.addLike(schemas.LikeMark{User: schemas.UserID(user), Pin: pin})
 		name := likerName(schemas.UserID(user))
-		t.own.DropTimer(all[user].ExpiresAt.Time(), name)
+		t.own.DropTimer(l.ExpiresAt.Time(), name)
 		t.own.Delete(name)
 		out.sendIfFull()
-	}
+	})
 	t.own.Delete([]byte{rowLikers})
 }
 
@@ -141,21 +161,19 @@ func (o *outbox) addTerms(was, is pinTerms) {
 
 // sendIfFull sends the collected marks if there are maxWaiting or more.
 func (o *outbox) sendIfFull() {
-	if o.waiting < maxWaiting {
-		return
+	if o.waiting >= maxWaiting {
+		o.send()
 	}
-	o.send()
 }
 
 // send sends the collected marks.
 func (o *outbox) send() {
 	for partition := range o.to {
 		m := &o.to[partition]
-		if len(m.Terms)+len(m.Likes)+len(m.Events)+len(m.Deleted) == 0 {
-			continue
+		if len(m.Terms)+len(m.Likes)+len(m.Events)+len(m.Deleted) > 0 {
+			rows.SendTo(o.tx, o.streams.InterestMarks, int32(partition), o.tx.Key(), m)
+			*m = schemas.InterestMarks{}
 		}
-		rows.SendTo(o.tx, o.streams.InterestMarks, int32(partition), o.tx.Key(), m)
-		*m = schemas.InterestMarks{}
 	}
 	o.waiting = 0
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -15,6 +16,18 @@ import (
 type userInterest struct {
 	Strength decay.Sum
 	Evidence []schemas.Evidence // newest first
+}
+
+// Pack implements packed.Row.
+func (l *userInterest) Pack(p *packed.Packer) {
+	p.Version(format)
+	packed.Float(p, &l.Strength)
+	packed.Items(p, &l.Evidence, func(p *packed.Packer, e *schemas.Evidence) {
+		packed.String(p, &e.Pin)
+		packed.String(p, &e.Verb)
+		packed.Float(p, &e.Weight)
+		packed.Int(p, &e.Time)
+	})
 }
 
 // add adds an action to the strength, and keeps up to limit of the newest actions as evidence.
@@ -36,12 +49,6 @@ type userRows struct {
 func interestName(id string) []byte { return append([]byte{rowInterest}, id...) }
 
 // like adds an action to an interest. A mark without an interest removes a deleted pin from the evidence.
-func (t userRows) all() map[string]userInterest {
-	list, err := all(t.own)
-	t.own.Fail(err)
-	return list
-}
-
 func (t userRows) like(tx *rows.Tx, m schemas.LikeMark, scale decay.Scale) {
 	if m.Interest == "" {
 		t.removeEvidence(m.Pin)
@@ -54,10 +61,9 @@ func (t userRows) like(tx *rows.Tx, m schemas.LikeMark, scale decay.Scale) {
 	}
 	l.add(m, scale, t.cfg.MaxEvidence)
 	rows.PutValue(t.own, name, &l)
-	if known {
-		return
+	if !known {
+		t.trim(tx)
 	}
-	t.trim(tx)
 }
 
 // all returns the user's interests.
@@ -77,7 +83,9 @@ func (t userRows) trim(tx *rows.Tx) {
 	if known <= limit {
 		return
 	}
-	ids := strongest(t.all())
+	list, err := all(t.own)
+	t.own.Fail(err)
+	ids := strongest(list)
 	for _, id := range ids[min(len(ids), t.cfg.MaxInterests):] {
 		tx.Count("weak_interest")
 		t.own.Delete(interestName(id))
@@ -98,20 +106,19 @@ func strongest(list map[string]userInterest) []string {
 
 // removeEvidence removes a pin from the evidence.
 func (t userRows) removeEvidence(pin schemas.PinID) {
-	for id, l := range t.all() {
+	rows.LoadEach(t.own, []byte{rowInterest}, func(id string, l userInterest) {
 		n := len(l.Evidence)
 		l.Evidence = slices.DeleteFunc(l.Evidence, func(e schemas.Evidence) bool { return e.Pin == pin })
-		if len(l.Evidence) == n {
-			continue
+		if len(l.Evidence) < n {
+			rows.PutValue(t.own, interestName(id), &l)
 		}
-		rows.PutValue(t.own, interestName(id), &l)
-	}
+	})
 }
 
 // clear deletes all rows of the user.
 func (t userRows) clear() {
-	for id := range t.all() {
-		t.own.Delete(interestName(id))
+	for _, name := range rows.LoadNames(t.own, []byte{rowInterest}, 0) {
+		t.own.Delete(name)
 	}
 }
 
@@ -120,22 +127,18 @@ func day(at schemas.Micros) uint32 {
 	return uint32(max(0, int64(at)/int64(24*time.Hour/time.Microsecond)))
 }
 
-func dayName(d uint32) []byte { return binary.BigEndian.AppendUint32([]byte{rowCount}, d) }
-
 // maxStale bounds the rows that one event deletes. Later events delete the rest.
 const maxStale = 50
 
 // count counts an event of an interest. If its row is new, count also deletes rows that are days or more older than the
 // event.
 func count(own rows.Owner, e schemas.EngagementMark, days int) {
-	name := append(append(append(dayName(day(e.Time)), e.Source...), 0), e.What...)
-	n, known := rows.Load[number](own, name)
-	n++
-	rows.PutValue(own, name, &n)
-	if known {
+	newest := day(e.Time)
+	name := binary.BigEndian.AppendUint32([]byte{rowCount}, newest)
+	name = append(append(append(name, e.Source...), 0), e.What...)
+	if rows.AddNumber(own, name, 1) > 1 { // the row was there
 		return
 	}
-	newest := day(e.Time)
 	for _, name := range rows.LoadNames(own, []byte{rowCount}, maxStale) {
 		if int64(binary.BigEndian.Uint32(name[1:])) > int64(newest)-int64(days) {
 			break

@@ -22,6 +22,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -30,6 +31,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/smartfeed/smartfeed/internal/metrics"
 	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -92,26 +94,16 @@ func New(cfg Config, env Env) (*Sink, error) {
 	}
 	s := &Sink{
 		cfg: cfg, env: env, group: topics.MaterializeGroup(env.Name), inputs: inputs(env.Streams, env.Deleted), inFlight: new(inFlight),
-		deadLetters: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "smartfeed_materialize_dead_letters_total", Help: "Input records sent to the dead-letter topic, by input topic.",
-		}, []string{"topic"}),
-		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "smartfeed_materialize_write_duration_seconds", Help: "Duration of a durable write of a batch, in seconds.",
-			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14), // 0.5 ms to 4 s
-		}),
-		endToEnd: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "smartfeed_materialize_end_to_end_latency_seconds", Help: "Time from the arrival of the original event of the oldest record of a batch until the batch is durable, in seconds.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 16), // 1 ms to 33 s
-		}),
 	}
-	lag := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "smartfeed_materialize_lag_seconds", Help: "Age of the oldest record that is read but not yet durable, in seconds, or 0 if there is none.",
-	}, s.lag)
-	labeled := prometheus.WrapRegistererWith(prometheus.Labels{"group": s.group}, env.Metrics)
-	for _, c := range []prometheus.Collector{s.deadLetters, s.seconds, s.endToEnd, lag} {
-		if err := labeled.Register(c); err != nil {
-			return nil, fmt.Errorf("materialize: register metrics: %w", err)
-		}
+	m := metrics.New(prometheus.WrapRegistererWith(prometheus.Labels{"group": s.group}, env.Metrics), "smartfeed_materialize_")
+	s.deadLetters = m.Counters("topic", "dead_letters_total", "Input records sent to the dead-letter topic, by input topic.")
+	s.seconds = m.Seconds("write_duration_seconds", "Duration of a durable write of a batch, in seconds.", 0.0005, 14) // 0.5 ms to 4 s
+	const endToEnd = "Time from the arrival of the original event of the oldest record of a batch until the batch is durable, in seconds."
+	s.endToEnd = m.Seconds("end_to_end_latency_seconds", endToEnd, 0.001, 16) // 1 ms to 33 s
+	const lag = "Age of the oldest record that is read but not yet durable, in seconds, or 0 if there is none."
+	m.Measure("lag_seconds", lag, nil, s.lag)
+	if err := m.Err(); err != nil {
+		return nil, fmt.Errorf("materialize: %w", err)
 	}
 	return s, nil
 }
@@ -124,13 +116,9 @@ func (s *Sink) Run(ctx context.Context) error {
 		return fmt.Errorf("materialize: %w", err)
 	}
 	defer publisher.Close()
-	var names []string
-	for name := range s.inputs {
-		names = append(names, name)
-	}
 	s.inFlight.runStarted(time.Now())
 	err = topics.Consume(ctx, topics.ConsumerConfig{
-		Kafka: s.env.Kafka, Group: s.group, Topics: names, MaxPoll: s.cfg.MaxBatchRecords,
+		Kafka: s.env.Kafka, Group: s.group, Topics: slices.Collect(maps.Keys(s.inputs)), MaxPoll: s.cfg.MaxBatchRecords,
 	}, func(ctx context.Context, records []*kgo.Record) error {
 		return s.handle(ctx, publisher, records)
 	})
@@ -190,7 +178,7 @@ func (s *Sink) write(ctx context.Context, batch Batch) error {
 	return nil
 }
 
-// behind returns the age in seconds of the oldest record in flight.
+// lag returns the age in seconds of the oldest record in flight.
 func (s *Sink) lag() float64 { return s.inFlight.age(time.Now()).Seconds() }
 
 // storeName returns the name of the feed store, as reads use it.

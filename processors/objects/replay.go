@@ -80,11 +80,10 @@ func (p *pin) replay(e *schemas.PinEvent, cfg Config) change {
 // to pin-cards.
 func (t table) notifyAgain(p *pin, c change, source schemas.Source) {
 	for _, f := range c.notify {
-		if source != "" && f.Source() != source {
-			continue
+		if source == "" || f.Source() == source {
+			rec := schemas.Publication{Followee: f, PinVersion: p.version(), Replayed: true}
+			rows.Send(t.tx, t.streams.Publications, string(f), &rec)
 		}
-		rec := schemas.Publication{Followee: f, PinVersion: p.version(), Replayed: true}
-		rows.Send(t.tx, t.streams.Publications, string(f), &rec)
 	}
 	if !c.version {
 		return

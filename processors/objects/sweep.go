@@ -1,7 +1,6 @@
 package objects
 
 import (
-	"bytes"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
@@ -51,19 +50,15 @@ func (t table) putSweep(at time.Time, from string) {
 func (t table) sweep() {
 	s, _ := rows.Load[sweep](t.own, []byte{sweepRow})
 	visited, remains := 0, s.from != "" // many rows: they do not expire at once
-	var expired [][]byte
 	rows.LoadRows(t.own, rows.Scan{From: []byte(s.from), Limit: maxSwept}, func(name, value []byte) (bool, error) {
 		visited, s.from = visited+1, string(name)
 		if at, expires := t.expiry(name, value); expires && at.After(t.tx.Time()) {
 			remains = true
 		} else if expires {
-			expired = append(expired, bytes.Clone(name))
+			t.own.Delete(name)
 		}
 		return true, nil
 	})
-	for _, name := range expired {
-		t.own.Delete(name)
-	}
 	switch {
 	case visited == maxSwept:
 		t.putSweep(t.tx.Time(), s.from)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -55,10 +56,9 @@ func (t table) change(p *pin, c change, e *schemas.PinEvent) {
 	for _, m := range c.forget {
 		t.own.Delete(versionName(m))
 	}
-	if !c.keep && !c.version {
-		return
+	if c.keep || c.version {
+		rows.PutValue(t.own, []byte{pinRow}, p)
 	}
-	rows.PutValue(t.own, []byte{pinRow}, p)
 }
 
 // publish sends a new version to the followees in c and to the other outputs. e is the event that caused the version.
@@ -68,8 +68,7 @@ func (t table) publish(p *pin, c change, e *schemas.PinEvent) {
 	}
 	version := p.version()
 	for _, f := range c.notify {
-		rec := schemas.Publication{Followee: f, PinVersion: version}
-		rows.Send(t.tx, t.streams.Publications, string(f), &rec)
+		rows.Send(t.tx, t.streams.Publications, string(f), &schemas.Publication{Followee: f, PinVersion: version})
 	}
 	card := p.card()
 	rows.Send(t.tx, t.streams.PinCards, string(p.id), &card)
@@ -110,7 +109,7 @@ func (t table) remember(id string) bool {
 			return true
 		}
 	}
-	t.own.Put(name, appendTime(nil, t.now()))
+	t.own.Put(name, packed.AppendOrdered(nil, t.now()))
 	t.sweepAt(t.tx.Time().Add(t.cfg.DedupWindow))
 	return false
 }
@@ -154,7 +153,7 @@ func (t table) counts(start schemas.Micros) *schemas.ItemCounts {
 	return rows.Record(t.own, countName(start), t.streams.ItemFeatures)
 }
 
-func countName(start schemas.Micros) []byte { return appendTime([]byte{countRow}, start) }
+func countName(start schemas.Micros) []byte { return packed.AppendOrdered([]byte{countRow}, start) }
 
 // addActor adds an embedding to the mean of the pin's recent actors and sends the mean with the counts of its step.
 func (t table) addActor(p *pin, a *schemas.PinActor) {
@@ -212,7 +211,7 @@ func (t table) hold(p *pin, e *schemas.ActionEvent) {
 		t.forward(e, schemas.ObjectAttributes{})
 		return
 	}
-	name := append(appendTime([]byte{heldRow}, t.now()), e.ID...)
+	name := append(packed.AppendOrdered([]byte{heldRow}, t.now()), e.ID...)
 	rows.PutRecord(t.own, name, t.streams.Actions, e)
 	t.own.SetTimer(t.tx.Time().Add(t.cfg.JoinTimeout), name)
 }
@@ -251,17 +250,12 @@ func (t table) releaseAction(p *pin, name []byte) {
 	}
 }
 
-func versionName(m moment) []byte { return append(appendTime([]byte{versionRow}, m.time), m.id...) }
+func versionName(m moment) []byte {
+	return append(packed.AppendOrdered([]byte{versionRow}, m.time), m.id...)
+}
 
 // heldSince returns the arrival time in the name of a held action.
 func heldSince(name []byte) schemas.Micros { return parseTime(name[1:]) }
 
-// parseTime is the reverse of appendTime.
-func parseTime(b []byte) schemas.Micros { return schemas.Micros(binary.BigEndian.Uint64(b) ^ signBit) }
-
-const signBit = 1 << 63
-
-// appendTime appends a time as bytes that sort by time, including times before 1970.
-func appendTime(b []byte, t schemas.Micros) []byte {
-	return binary.BigEndian.AppendUint64(b, uint64(t)^signBit)
-}
+// parseTime is the reverse of packed.AppendOrdered. It reads the first eight bytes.
+func parseTime(b []byte) schemas.Micros { return schemas.Micros(binary.BigEndian.Uint64(b) ^ 1<<63) }

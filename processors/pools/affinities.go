@@ -11,13 +11,6 @@ import (
 
 // affinities stores the user's affinities for the generator. Later records are newer states.
 func (g *group) affinities(tx *rows.Tx, a *schemas.Affinities) error {
-	if tx.Key() != string(a.User) {
-		return schemas.Bad(fmt.Sprintf("affinities: key %q: want the user %q", tx.Key(), a.User))
-	}
-	if g.deleted.Has(a.User) {
-		tx.Count(dropDeletedUser)
-		return nil
-	}
 	for _, top := range a.Top {
 		if math.IsNaN(top.Value) || math.IsInf(top.Value, 0) {
 			return schemas.Bad(fmt.Sprintf("affinities: value of %q: %v: want a finite number", top.Facet, top.Value))

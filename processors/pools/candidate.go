@@ -3,6 +3,7 @@ package pools
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -56,10 +57,9 @@ func (g *group) completeDelivery(tx *rows.Tx, d *schemas.Delivery) {
 	if d.BackfillID != 0 && len(d.Users) > 0 {
 		g.countBackfill(tx.Of(string(d.Users[0])), d.BackfillID)
 	}
-	if len(d.Continuation) == 0 {
-		return
+	if len(d.Continuation) > 0 {
+		tx.Emit(topics.FanoutLoop, tx.Key(), d.Continuation)
 	}
-	tx.Emit(topics.FanoutLoop, tx.Key(), d.Continuation)
 }
 
 // effectOf returns the effect that a delivery of the source counts as.
@@ -236,13 +236,5 @@ func (g *group) admits(own rows.Owner, source schemas.Source) (bool, error) {
 		return true, nil
 	}
 	list, err := layout.Sources(own)
-	if err != nil {
-		return false, err
-	}
-	for _, s := range list {
-		if s == source {
-			return true, nil
-		}
-	}
-	return len(list) < g.cfg.MaxSources, nil
+	return slices.Contains(list, source) || len(list) < g.cfg.MaxSources, err
 }

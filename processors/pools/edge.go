@@ -1,8 +1,10 @@
 package pools
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -11,13 +13,15 @@ import (
 
 // edge applies the current state of a register. Later records of a register are newer states; see schemas.Edge.
 func (g *group) edge(tx *rows.Tx, e *schemas.Edge) error {
-	register, err := checkEdge(tx.Key(), e)
+	register, err := checkEdge(e)
 	if err != nil {
 		return err
 	}
 	if g.deleted.Has(e.User) {
 		tx.Count(dropDeletedUser)
-		g.repeatErasure(tx, e)
+		if !e.Erased && e.Kind != schemas.BlockedEdge { // the followee has not processed the erasure yet
+			g.sendErasure(tx, &schemas.Erasure{User: e.User, Time: e.Time}, e.Other)
+		}
 		return nil
 	}
 	own := tx.Own()
@@ -35,10 +39,7 @@ func (g *group) edge(tx *rows.Tx, e *schemas.Edge) error {
 	return nil
 }
 
-func checkEdge(key string, e *schemas.Edge) (register byte, err error) {
-	if key != string(e.User) {
-		return 0, schemas.Bad(fmt.Sprintf("edge: key %q: want the user %q", key, e.User))
-	}
+func checkEdge(e *schemas.Edge) (register byte, err error) {
 	if _, err := schemas.ParseFollowee(string(e.Other)); err != nil {
 		return 0, schemas.Bad("edge: other: " + err.Error())
 	}
@@ -54,4 +55,66 @@ func checkEdge(key string, e *schemas.Edge) (register byte, err error) {
 		return layout.RegisterBlockedBy, nil
 	}
 	return 0, schemas.Bad(fmt.Sprintf("edge: kind %q: want follow, block or blocked", e.Kind))
+}
+
+// timerFollows is the timer that continues to balance a user's follows after the cap has changed.
+const timerFollows = "follows"
+
+// follow applies the current state of a follow.
+func (g *group) follow(tx *rows.Tx, own rows.Owner, e *schemas.Edge) error {
+	f, err := g.followsOf(tx, own)
+	if err != nil {
+		return err
+	}
+	if e.Live {
+		entered, err := f.put(follow{e.Other, e.Time, cmp.Or(e.Weight, 1)})
+		if err != nil {
+			return err
+		}
+		g.notifyNewFollowee(tx, own, e, entered)
+		return g.settleFollows(tx, own, f)
+	}
+	wasRefused, err := f.end(e.Other)
+	if err != nil {
+		return err
+	}
+	endFollow(own, e, wasRefused)
+	return g.settleFollows(tx, own, f)
+}
+
+// followsOf opens a user's follows. The followees of refused and admitted follows are notified.
+func (g *group) followsOf(tx *rows.Tx, own rows.Owner) (*follows, error) {
+	return openFollows(own, g.cfg.MaxFollowees, func(other schemas.ID, admitted bool) error {
+		if !admitted {
+			tx.Count(dropFolloweeCap)
+			g.sendMode(tx, other, true)
+			return nil
+		}
+		tx.Effect(effectAdmitted, 1)
+		a := activityOf(tx, own)
+		g.sendMode(tx, other, a.Inactive)
+		return nil
+	})
+}
+
+// settleFollows balances the follows and writes their counts. If one record is not enough, a timer continues.
+func (g *group) settleFollows(tx *rows.Tx, own rows.Owner, f *follows) error {
+	more, err := f.balance(tx.HasRoom)
+	if err != nil {
+		return err
+	}
+	if more {
+		own.SetTimer(tx.Time().Add(time.Second), []byte(timerFollows))
+	}
+	f.close()
+	return nil
+}
+
+// balanceFollows continues to balance a user's follows.
+func (g *group) balanceFollows(tx *rows.Tx, own rows.Owner) error {
+	f, err := g.followsOf(tx, own)
+	if err != nil {
+		return err
+	}
+	return g.settleFollows(tx, own, f)
 }

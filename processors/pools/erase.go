@@ -2,7 +2,6 @@ package pools
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -51,17 +50,11 @@ func (g *group) erase(tx *rows.Tx, e *schemas.Erasure) error {
 // eraseSome deletes the next rows, except those that leave selects, and notifies the followees in them. more reports whether
 // rows remain.
 func (g *group) eraseSome(tx *rows.Tx, own rows.Owner, e *schemas.Erasure, leave func(row []byte) bool) (more bool) {
-	names, more := someRows(own, nil, eraseRows, leave)
-	for _, name := range names {
-		if !tx.HasRoom() {
-			return true
-		}
-		if other, ok := followeeIn(name); ok {
+	return dropRows(tx, own, nil, eraseRows, leave, func(row []byte) {
+		if other, ok := followeeIn(row); ok {
 			g.sendErasure(tx, e, other)
 		}
-		own.Delete(name)
-	}
-	return more
+	})
 }
 
 // eraseOn continues an erasure when the timer fires.
@@ -82,19 +75,24 @@ func (g *group) dropTimers(tx *rows.Tx, own rows.Owner, e *schemas.Erasure) {
 	}
 }
 
-// someRows returns the names of the first rows of an owner with a prefix, at most limit, except those that leave selects. more
-// reports whether there are further rows.
-func someRows(own rows.Owner, prefix []byte, limit int, leave func(row []byte) bool) (names [][]byte, more bool) {
+// dropRows deletes the first rows of an owner with a prefix, at most limit and until the record is full, except those that leave
+// selects. It calls before with each row. more reports whether rows remain.
+func dropRows(
+	tx *rows.Tx, own rows.Owner, prefix []byte, limit int, leave func(row []byte) bool, before func(row []byte),
+) (more bool) {
+	dropped := 0
 	rows.LoadRows(own, rows.Scan{Prefix: prefix}, func(row, _ []byte) (bool, error) {
-		if !leave(row) {
-			more = len(names) == limit
-			if !more {
-				names = append(names, slices.Clone(row))
-			}
+		if leave(row) {
+			return true, nil
+		}
+		if more = dropped == limit || !tx.HasRoom(); !more {
+			before(row)
+			own.Delete(row)
+			dropped++
 		}
 		return !more, nil
 	})
-	return names, more
+	return more
 }
 
 func keepNone([]byte) bool { return false }
@@ -118,16 +116,7 @@ func followeeIn(row []byte) (schemas.ID, bool) {
 }
 
 func (g *group) sendErasure(tx *rows.Tx, e *schemas.Erasure, followee schemas.ID) {
-	forget := schemas.Erasure{User: e.User, Step: schemas.EraseFollower, Time: e.Time}
-	rows.Send(tx, g.streams.Erasures, string(followee), &forget)
-}
-
-// repeatErasure repeats the erasure request to a followee that sent an edge of a deleted user, and so has not processed it yet.
-func (g *group) repeatErasure(tx *rows.Tx, e *schemas.Edge) {
-	if e.Erased || e.Kind == schemas.BlockedEdge {
-		return
-	}
-	g.sendErasure(tx, &schemas.Erasure{User: e.User, Time: e.Time}, e.Other)
+	rows.Send(tx, g.streams.Erasures, string(followee), &schemas.Erasure{User: e.User, Step: schemas.EraseFollower, Time: e.Time})
 }
 
 // formerRefused is the value of a KindFormer row if the follow was refused when it ended.

@@ -71,10 +71,9 @@ func openFollows(t followTable, limit int, moved func(other schemas.ID, admitted
 
 // close writes the counts if they have changed.
 func (f *follows) close() {
-	if f.followCounts == f.stored {
-		return
+	if f.followCounts != f.stored {
+		f.Put([]byte{layout.KindFollowCounts}, packed.Encode(&f.followCounts))
 	}
-	f.Put([]byte{layout.KindFollowCounts}, packed.Encode(&f.followCounts))
 }
 
 // each visits the admitted follows, by id.

@@ -160,20 +160,33 @@ func Group(cfg Config, s *topics.Streams, deleted ErasedUsers) rows.Group {
 	return rows.Group{
 		Name: topics.Pools,
 		Inputs: []rows.Input{
-			rows.Keyed(s.Edges, invalidating(g.edge)),
+			rows.Owned(s.Edges, "edge", "user", func(e *schemas.Edge) schemas.UserID { return e.User }, invalidating(g.edge)),
 			rows.Batched(s.Deliveries, g.deliver),
 			rows.Keyed(s.Candidates, invalidating(g.offer)),
-			rows.Keyed(s.Served, invalidating(g.serve)),
-			rows.Keyed(s.ImpressionReports, g.reported),
-			rows.Keyed(s.UserActivity, g.userActive),
-			rows.Keyed(s.Affinities, g.affinities).Deferred(),
-			rows.Keyed(s.Rebuilds, invalidating(g.rebuild)),
+			ofUser(g, s.Served, "served", func(s *schemas.Served) schemas.UserID { return s.User }, invalidating(g.serve)),
+			rows.Owned(s.ImpressionReports, "report", "user", func(i *schemas.ClientImpressions) schemas.UserID { return i.User }, g.reported),
+			ofUser(g, s.UserActivity, "user activity", func(a *schemas.UserActivity) schemas.UserID { return a.User }, g.userActive),
+			ofUser(g, s.Affinities, "affinities", func(a *schemas.Affinities) schemas.UserID { return a.User }, g.affinities).Deferred(),
+			ofUser(g, s.Rebuilds, "rebuild", func(r *schemas.Rebuild) schemas.UserID { return r.User }, invalidating(g.rebuild)),
 			rows.Keyed(s.Erasures, invalidating(g.erase)),
 		},
 		Outputs: []string{topics.FeedEntries, topics.Impressions, topics.EdgeModes, topics.FanoutLoop, topics.Rebuilds, topics.Erasures, topics.VisitLog},
 		Timer:   g.timer,
 		Memory:  newThresholds,
 	}
+}
+
+// ofUser is rows.Owned for records of a user. It drops those of deleted users.
+func ofUser[T any](
+	g *group, s topics.Stream[T], what string, user func(*T) schemas.UserID, callback func(tx *rows.Tx, rec *T) error,
+) rows.Input {
+	return rows.Owned(s, what, "user", user, func(tx *rows.Tx, rec *T) error {
+		if g.deleted.Has(user(rec)) {
+			tx.Count(dropDeletedUser)
+			return nil
+		}
+		return callback(tx, rec)
+	})
 }
 
 // group holds the state that the callbacks share. They run concurrently for several partitions.

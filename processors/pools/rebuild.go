@@ -2,7 +2,6 @@ package pools
 
 import (
 	"bytes"
-	"fmt"
 	"math"
 	"time"
 
@@ -23,15 +22,8 @@ import (
 
 // rebuild processes a Rebuild.
 func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
-	if tx.Key() != string(r.User) {
-		return schemas.Bad(fmt.Sprintf("rebuild: key %q: want the user %q", tx.Key(), r.User))
-	}
 	if err := r.Source.CheckRebuildable(); err != nil {
 		return err
-	}
-	if g.deleted.Has(r.User) {
-		tx.Count(dropDeletedUser)
-		return nil
 	}
 	own, limit := tx.Own(), maxClearedRows(tx)
 	for _, source := range rebuilt(r.Source) {
@@ -39,7 +31,7 @@ func (g *group) rebuild(tx *rows.Tx, r *schemas.Rebuild) error {
 			break
 		}
 		for _, kind := range layout.CandidateKinds() {
-			if dropRows(tx, own, layout.SourcePrefix(kind, source), limit) {
+			if dropRows(tx, own, layout.SourcePrefix(kind, source), limit, keepNone, func([]byte) {}) {
 				rows.Send(tx, g.streams.Rebuilds, tx.Key(), r)
 				return nil
 			}
@@ -55,19 +47,6 @@ func rebuilt(source schemas.Source) []schemas.Source {
 		return []schemas.Source{schemas.Following, schemas.FromInterest}
 	}
 	return []schemas.Source{source}
-}
-
-// dropRows deletes the first rows with a prefix, at most limit and until the record is full. more reports whether rows
-// remain.
-func dropRows(tx *rows.Tx, own rows.Owner, prefix []byte, limit int) (more bool) {
-	names, more := someRows(own, prefix, limit, keepNone)
-	for _, name := range names {
-		if !tx.HasRoom() {
-			return true
-		}
-		own.Delete(name)
-	}
-	return more
 }
 
 // requestRebuild requests backfills from the followees of the rebuilt sources, or from all followees if earlier answers are

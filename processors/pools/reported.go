@@ -2,7 +2,6 @@ package pools
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -39,9 +38,6 @@ func awaitReports(own rows.Owner, s *schemas.Served, added *schemas.FeedEntries)
 
 // reported applies a report: its pins remain seen.
 func (g *group) reported(tx *rows.Tx, i *schemas.ClientImpressions) error {
-	if tx.Key() != string(i.User) {
-		return schemas.Bad(fmt.Sprintf("report: key %.64q: want the user %q", tx.Key(), i.User))
-	}
 	own := tx.Own()
 	early := own.Load([]byte{layout.KindReported})
 	if early == nil { // no feed of the user waits for reports
@@ -49,16 +45,12 @@ func (g *group) reported(tx *rows.Tx, i *schemas.ClientImpressions) error {
 	}
 	var unseen []schemas.PinID
 	for _, pin := range i.Pins {
-		value := own.Load(layout.RowName(layout.KindSeen, pin))
-		if value == nil {
+		seen, found := rows.Load[layout.Seen](own, layout.RowName(layout.KindSeen, pin))
+		if found {
+			removeReported(own, pin, seen.Position)
+		} else {
 			unseen = append(unseen, pin)
-			continue
 		}
-		seen, err := layout.ParseSeen(value)
-		if err != nil {
-			return err
-		}
-		removeReported(own, pin, seen.Position)
 	}
 	if len(unseen) > 0 {
 		own.Put([]byte{layout.KindReported}, layout.AppendExpired(early, unseen))
@@ -90,26 +82,18 @@ func removeReported(own rows.Owner, pin schemas.PinID, position int64) {
 }
 
 // showAgain ends the time of the reports of a visit: its unreported pins are no longer seen.
-func showAgain(own rows.Owner, row []byte) error {
+func showAgain(own rows.Owner, row []byte) {
 	last := layout.PositionOf(row)
 	for _, pin := range layout.ParseExpired(own.Load(row)) {
 		name := layout.RowName(layout.KindSeen, pin)
-		value := own.Load(name)
-		if value == nil { // the oldest seen pins were removed
-			continue
-		}
-		seen, err := layout.ParseSeen(value)
-		if err != nil {
-			return err
-		}
-		if seen.Position <= last {
+		seen, found := rows.Load[layout.Seen](own, name)
+		if found && seen.Position <= last { // the oldest seen pins were removed
 			own.Delete(name)
 			index := layout.PositionRow(layout.KindSeenIndex, last)
 			own.Put(index, layout.WithoutIndexed(own.Load(index), pin))
 		}
 	}
 	own.Delete(row)
-	return nil
 }
 
 // isReportTimer reports whether a timer is one of awaitReports.

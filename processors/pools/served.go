@@ -1,7 +1,6 @@
 package pools
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 
@@ -13,12 +12,8 @@ import (
 
 // serve applies a Served: it marks the items as seen and appends them to the materialized feed.
 func (g *group) serve(tx *rows.Tx, s *schemas.Served) error {
-	if err := checkServed(tx.Key(), s); err != nil {
+	if err := checkServed(s); err != nil {
 		return err
-	}
-	if g.deleted.Has(s.User) {
-		tx.Count(dropDeletedUser)
-		return nil
 	}
 	own := tx.Own()
 	st, err := layout.ReadState(own)
@@ -52,10 +47,7 @@ func limitTimes(s *schemas.Served, latest schemas.Micros) {
 	}
 }
 
-func checkServed(key string, s *schemas.Served) error {
-	if key != string(s.User) {
-		return schemas.Bad(fmt.Sprintf("served: key %q: want the user %q", key, s.User))
-	}
+func checkServed(s *schemas.Served) error {
 	if s.ID == "" || len(s.ID) > schemas.MaxEventIDBytes {
 		return schemas.Bad(fmt.Sprintf("served: id of %d bytes: want 1 to %d", len(s.ID), schemas.MaxEventIDBytes))
 	}
@@ -123,11 +115,10 @@ func (g *group) sendImpressions(tx *rows.Tx, added *schemas.FeedEntries) {
 	}
 	for p := range byPartition {
 		rec := &byPartition[p]
-		if len(rec.Pins) == 0 {
-			continue
+		if len(rec.Pins) > 0 {
+			rec.User, rec.Time = added.User, added.Time
+			rows.SendTo(tx, g.streams.Impressions, int32(p), "", rec)
 		}
-		rec.User, rec.Time = added.User, added.Time
-		rows.SendTo(tx, g.streams.Impressions, int32(p), "", rec)
 	}
 }
 
@@ -160,8 +151,8 @@ func trimSeen(tx *rows.Tx, own rows.Owner, st *layout.State, limit int64) {
 	// atOnce bounds the work after the cap was lowered, which then takes several visits. longest is the maximum size of the
 	// two rows of a pin, in bytes.
 	const atOnce, longest = 2000, 2 << 10
-	rows, bytes := tx.Room()
-	over := min(st.Head-st.SeenTrimmed-limit, atOnce, int64(min(rows/4, bytes/2/longest)))
+	rowsLeft, bytesLeft := tx.Room()
+	over := min(st.Head-st.SeenTrimmed-limit, atOnce, int64(min(rowsLeft/4, bytesLeft/2/longest)))
 	if over <= 0 {
 		return
 	}
@@ -176,8 +167,10 @@ func trimSeen(tx *rows.Tx, own rows.Owner, st *layout.State, limit int64) {
 			removeSeen(own, p)
 			continue
 		}
-		was, bad := readSeen(own, p.Pin)
-		own.Fail(bad)
+		was, found := rows.Load[layout.Seen](own, layout.RowName(layout.KindSeen, p.Pin))
+		if !found {
+			own.Fail(fmt.Errorf("read seen row of %s: missing row", p.Pin))
+		}
 		if p.Position > to { // it is kept
 			st.Refuse(was.Time)
 			continue
@@ -198,19 +191,6 @@ func removeSeen(own rows.Owner, p layout.IndexedPin) {
 	}
 }
 
-// readSeen returns the seen row of a pin of the index.
-func readSeen(t layout.Table, pin schemas.PinID) (layout.Seen, error) {
-	value, err := t.Get(layout.RowName(layout.KindSeen, pin))
-	if err != nil {
-		return layout.Seen{}, err
-	}
-	at, err := layout.ParseSeen(value)
-	if err != nil {
-		return layout.Seen{}, fmt.Errorf("read seen row of %s: %w", pin, err)
-	}
-	return at, nil
-}
-
 // Each visit appends one row of entries to the materialized feed: the record that is sent to the stores. The row is
 // named by the last of its positions. Therefore the row of a position is the first row at or above it, and the rows up
 // to a head contain nothing newer. A row is deleted when its last entry is no longer among the newest
@@ -227,18 +207,14 @@ func trimMaterialized(own rows.Owner, st *layout.State, to int64) {
 	if to <= st.Trimmed {
 		return
 	}
-	var old [][]byte
 	scan := rows.Scan{Prefix: []byte{layout.KindMaterialized}, From: layout.PositionRow(layout.KindMaterialized, st.Trimmed+1)}
 	rows.LoadRows(own, scan, func(name, _ []byte) (bool, error) {
-		if layout.PositionOf(name) > to {
-			return false, nil
+		old := layout.PositionOf(name) <= to
+		if old {
+			own.Delete(name)
 		}
-		old = append(old, bytes.Clone(name))
-		return true, nil
+		return old, nil
 	})
-	for _, name := range old {
-		own.Delete(name)
-	}
 	st.Trimmed = to
 }
 
@@ -272,7 +248,9 @@ func (g *group) applyDeferrals(tx *rows.Tx, own rows.Owner, before *schemas.Memo
 		return
 	}
 	g.dropExpired(tx, own, s.Expired)
-	storeExpired(own, s.Expired)
+	// Only readers know the pulled pins, so all pins are stored, including those that had a row: a pin of a pushed author is often
+	// pulled from an interest.
+	own.Put([]byte{layout.KindExpired}, layout.AppendExpired(own.Load([]byte{layout.KindExpired}), s.Expired))
 }
 
 // dropExpired drops the candidates of pins in all sources. Like all dropped candidates, they return with a new delivery.
@@ -297,10 +275,4 @@ func (g *group) dropExpired(tx *rows.Tx, own rows.Owner, pins []schemas.PinID) {
 			own.Delete([]byte(all[i].Name))
 		}
 	}
-}
-
-// storeExpired stores pins that were deferred for too long. Only readers know the pulled pins, so it stores all of them,
-// including those that had a row: a pin of a pushed author is often pulled from an interest.
-func storeExpired(own rows.Owner, pins []schemas.PinID) {
-	own.Put([]byte{layout.KindExpired}, layout.AppendExpired(own.Load([]byte{layout.KindExpired}), pins))
 }

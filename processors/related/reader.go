@@ -8,13 +8,8 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Rows reads the committed rows of the partitions that this process owns. *rows.View implements it.
-type Rows interface {
-	Read(ctx context.Context, owner string, f func(rows.Snapshot) error) error
-}
-
 // Reader returns the neighbors of pins and interests whose partitions this process owns.
-type Reader struct{ Rows Rows }
+type Reader struct{ Rows rows.Reader }
 
 // Neighbors returns up to limit neighbors of a pin or an interest, strongest first. The result is empty if there are
 // none. It returns a *rows.NotOwnerError if this process does not own the partition.

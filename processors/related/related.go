@@ -53,7 +53,6 @@
 package related
 
 import (
-	"fmt"
 	"sync"
 
 	"github.com/smartfeed/smartfeed/processors/decay"
@@ -72,7 +71,7 @@ func Group(cfg Config, partitions int32, s *topics.Streams) rows.Group {
 			rows.Keyed(s.RelatedRequests, g.request).Deferred(),
 			rows.Keyed(s.BoardSaves, g.save).Deferred(),
 			rows.Batched(s.RelatedPairs, g.pair).Deferred(),
-			rows.Keyed(s.PinCards, g.card).Deferred(),
+			rows.Owned(s.PinCards, "card", "pin", func(c *schemas.Card) schemas.PinID { return c.Pin }, g.card).Deferred(),
 		},
 		Outputs: []string{topics.Deliveries, topics.RelatedPairs},
 	}
@@ -180,9 +179,6 @@ func (g *group) pair(tx *rows.Tx, r *schemas.RelatedPairs) error {
 
 // card deletes the neighbors of a deleted pin, and sends its removal to each of them.
 func (g *group) card(tx *rows.Tx, c *schemas.Card) error {
-	if tx.Key() != string(c.Pin) {
-		return schemas.Bad(fmt.Sprintf("card: key %.64q: want the pin %.64q", tx.Key(), c.Pin))
-	}
 	if !c.Deleted {
 		return nil
 	}

@@ -1,7 +1,6 @@
 package related
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -222,8 +221,7 @@ type board struct {
 }
 
 func saveName(s *schemas.BoardSave) []byte {
-	b := binary.BigEndian.AppendUint64([]byte{rowSave}, ^(uint64(s.Time) ^ 1<<63)) // newest first, including times before 1970
-	return append(b, s.Pin.ID...)
+	return append(packed.AppendOrdered([]byte{rowSave}, ^s.Time), s.Pin.ID...) // newest first, including times before 1970
 }
 
 // add stores a save, and returns the stored saves of other pins, newest first.

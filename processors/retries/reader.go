@@ -10,14 +10,9 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Rows reads committed rows of the partitions that this process owns. *rows.View implements it.
-type Rows interface {
-	Read(ctx context.Context, owner string, f func(rows.Snapshot) error) error
-}
-
 // Reader reads the retry states of dead letters in the partitions that this process owns.
 type Reader struct {
-	Rows   Rows
+	Rows   rows.Reader
 	Config Config
 }
 

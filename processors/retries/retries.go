@@ -74,7 +74,6 @@
 package retries
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -95,7 +94,7 @@ func Group(cfg Config, catalogue []topics.Topic, s *topics.Streams) rows.Group {
 	return rows.Group{
 		Name: topics.Retries,
 		Inputs: []rows.Input{
-			rows.Keyed(s.DeadLetters, g.deadLetter),
+			rows.Owned(s.DeadLetters, "dead letter", "topic", func(l *schemas.DeadLetter) string { return l.Topic }, g.deadLetter),
 			rows.Keyed(s.RetryOrders, g.order),
 		},
 		Outputs: outputs,
@@ -110,9 +109,6 @@ type group struct {
 
 // deadLetter handles a dead letter: the first one of a record, or that of a failed retry.
 func (g *group) deadLetter(tx *rows.Tx, l *schemas.DeadLetter) error {
-	if tx.Key() != l.Topic {
-		return schemas.Bad(fmt.Sprintf("dead letter: key %.64q: want the topic %.64q", tx.Key(), l.Topic))
-	}
 	t := g.table(tx, tx.Own())
 	known := t.find(idOf(l))
 	if known != nil && l.Attempts > 0 && !isSameRecord(known, l) {

@@ -81,11 +81,7 @@ func (t table) name() string { return t.tx.Key() }
 
 func named(kind byte, rest []byte) []byte { return append([]byte{kind}, rest...) }
 
-// appendTime appends a time so that names sort by it, including times before 1970.
-func appendTime(b []byte, at schemas.Micros) []byte {
-	return binary.BigEndian.AppendUint64(b, uint64(at)^1<<63)
-}
-
+// timeIn is the reverse of packed.AppendOrdered. It reads the first eight bytes.
 func timeIn(b []byte) schemas.Micros { return schemas.Micros(binary.BigEndian.Uint64(b) ^ 1<<63) }
 
 func queuePrefix(kind string) []byte { return append(append([]byte{rowQueue}, kind...), 0) }
@@ -94,9 +90,9 @@ func queuePrefix(kind string) []byte { return append(append([]byte{rowQueue}, ki
 func (l *deadLetter) index() []byte {
 	switch l.State {
 	case schemas.RetryWaiting:
-		return append(appendTime(queuePrefix(l.Kind), l.Due), l.id()...)
+		return append(packed.AppendOrdered(queuePrefix(l.Kind), l.Due), l.id()...)
 	case schemas.RetryDone, schemas.RetryParked:
-		return append(appendTime([]byte{rowEnded, l.State[0]}, l.Since), l.id()...)
+		return append(packed.AppendOrdered([]byte{rowEnded, l.State[0]}, l.Since), l.id()...)
 	}
 	return nil
 }
@@ -163,10 +159,9 @@ func limits(own rows.RowReader) (map[string]limit, error) {
 func (t table) setLimit(l schemas.RetryLimit, o *schemas.RetryOrder) {
 	name := named(rowLimit, []byte(l.Scope))
 	known, found := rows.Load[limit](t.own, name)
-	if found && known.Time > o.Time {
-		return
+	if !found || known.Time <= o.Time {
+		rows.PutValue(t.own, name, &limit{Rate: l.Rate, Priority: l.Priority, Operator: o.Operator, Time: o.Time})
 	}
-	rows.PutValue(t.own, name, &limit{Rate: l.Rate, Priority: l.Priority, Operator: o.Operator, Time: o.Time})
 }
 
 // enqueue makes a dead letter wait until due, or parks it. If ordered is true, the number of attempts does not matter.

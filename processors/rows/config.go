@@ -1,7 +1,6 @@
 package rows
 
 import (
-	"errors"
 	"log/slog"
 	"time"
 
@@ -54,11 +53,9 @@ const maxNameBytes = 4 << 10
 
 // Validate reports every field that is out of bounds.
 func (c Config) Validate() error {
-	errs := []error{settings.Validate(c)}
-	if c.Dir == "" {
-		errs = append(errs, errors.New("dir: is empty: a directory is needed"))
-	}
-	return errors.Join(errs...)
+	p := settings.Problems{settings.Validate(c)}
+	p.Want(c.Dir != "", "dir: is empty: a directory is needed")
+	return p.Err()
 }
 
 // Env holds the dependencies of a group, which the groups of a process share.

@@ -89,11 +89,6 @@ func (g *groupRun) confirms(ctx context.Context, mark generation.Mark) (bool, er
 	return g.generations.Confirms(ctx, mark)
 }
 
-// emitter is the part of a state that drops output records.
-type emitter struct {
-	silent bool // for the record being processed
-}
-
 // beginEmission decides whether the next record, of an input, emits.
 func (p *partition) beginEmission(input int) { p.state.silent = !p.emission.isActive(input) }
 

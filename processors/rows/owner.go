@@ -3,9 +3,12 @@ package rows
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // Owner accesses the rows of one owner, ordered by row name. Put copies names and values. The results of Get must not be
@@ -171,4 +174,31 @@ func (s *state) scan(owner string, sc Scan, visit func(row, value []byte) bool) 
 		return fmt.Errorf("scan rows of %q: %w", owner, err)
 	}
 	return nil
+}
+
+// commonMark is the prefix of owners that stand for partitions. Ids contain no control characters, so no id has this prefix.
+const commonMark = "common\x01"
+
+// CommonOwner returns the owner of a partition's common rows, see Tx.Common.
+func CommonOwner(partition, partitions int32) string {
+	return OwnerIn(commonMark, partition, partitions)
+}
+
+// OwnerIn returns an owner in a partition: the first of prefix0, prefix1 and so on that hashes to the partition.
+func OwnerIn(prefix string, partition, partitions int32) string {
+	for n := 0; ; n++ {
+		if name := prefix + strconv.Itoa(n); topics.Partition(name, partitions) == partition {
+			return name
+		}
+	}
+}
+
+// Common returns the rows that all owners of the partition share. Every callback may access them, whether its input is keyed
+// or batched. A View reads them as the rows of CommonOwner.
+func (tx *Tx) Common() Owner {
+	if tx.s == nil {
+		tx.Fail(errUsedAfter)
+		return Owner{tx: tx}
+	}
+	return Owner{tx: tx, name: tx.s.common}
 }

@@ -100,6 +100,23 @@ func PutValue[T any, R packed.Row[T]](o Owner, row []byte, value R) {
 	}
 }
 
+// Number is a row that holds a number.
+type Number int64
+
+// Pack implements packed.Row.
+func (n *Number) Pack(p *packed.Packer) {
+	p.Version(1)
+	packed.Int(p, n)
+}
+
+// AddNumber adds n to a Number and returns the sum. A missing row counts as 0.
+func AddNumber(o Owner, row []byte, n Number) (sum Number) {
+	sum, _ = Load[Number](o, row)
+	sum += n
+	PutValue(o, row, &sum)
+	return sum
+}
+
 // Validate returns a *schemas.BadRecordError unless the input event of the current record is valid and has the record's key;
 // see schemas.ValidateRecord.
 func Validate(tx *Tx, e schemas.Input, verbs schemas.Verbs) error {

@@ -1,11 +1,12 @@
 package rows
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/settings"
+	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
@@ -17,7 +18,7 @@ type Group struct {
 	Generation int
 
 	Name    string    // also the consumer group; the table is <name>-table
-	Inputs  []Input   // Keyed, Batched, Loop
+	Inputs  []Input   // Keyed, Owned, Batched, Loop
 	Outputs []string  // every topic that callbacks emit to, except the loop and dead letters; an emit to another topic is an error
 	Timer   TimerFunc // handles due timers; nil: the group sets none
 
@@ -27,7 +28,7 @@ type Group struct {
 	Memory func() any
 }
 
-// Input is an input topic of a group with its callback. See Keyed, Batched and Loop.
+// Input is an input topic of a group with its callback. See Keyed, Owned, Batched and Loop.
 type Input struct {
 	topic   string
 	batched bool
@@ -41,6 +42,17 @@ type Input struct {
 // to the wrong partition is forwarded to the right one.
 func Keyed[T any](s topics.Stream[T], f func(tx *Tx, rec *T) error) Input {
 	return Input{topic: s.Name, handle: decoded(s, f)}
+}
+
+// Owned is Keyed for records that name the owner of their rows: a record with another key is a bad record. what names the record in
+// the reason, and kind names the owner.
+func Owned[T any, ID ~string](s topics.Stream[T], what, kind string, owner func(*T) ID, f func(tx *Tx, rec *T) error) Input {
+	return Keyed(s, func(tx *Tx, rec *T) error {
+		if id := string(owner(rec)); id != tx.Key() {
+			return schemas.Bad(fmt.Sprintf("%s: key %.64q: want the %s %.64q", what, tx.Key(), kind, id))
+		}
+		return f(tx, rec)
+	})
 }
 
 // Batched declares an input that is produced to an explicit partition. Its callback may access rows of every owner in that
@@ -103,46 +115,33 @@ func newTopology(g Group, partitions int32, deadLetters string) (*topology, erro
 		inputs: g.Inputs, timer: g.Timer, memory: g.Memory, outputs: map[string]uint16{},
 	}
 	outputs := append([]string{deadLetters}, g.Outputs...)
-	var errs []error
+	var p settings.Problems
 	seen := map[string]bool{t.table: true}
-	if g.Name == "" {
-		errs = append(errs, errors.New("name: empty"))
-	}
-	if len(g.Inputs) == 0 {
-		errs = append(errs, errors.New("inputs: none, want at least one"))
-	}
+	p.Want(g.Name != "", "name: empty")
+	p.Want(len(g.Inputs) > 0, "inputs: none, want at least one")
 	loops := 0
 	for _, in := range g.Inputs {
-		if in.topic == "" || seen[in.topic] {
-			errs = append(errs, fmt.Errorf("input %q: empty, declared twice, or the group's table", in.topic))
-		}
+		p.Want(in.topic != "" && !seen[in.topic], "input %q: empty, declared twice, or the group's table", in.topic)
 		seen[in.topic] = true
 		if in.loop {
 			loops++
 			outputs = append(outputs, in.topic)
-			if in.topic != loopOf(name) {
-				errs = append(errs, fmt.Errorf("loop %q: want %s, the name that Goka requires", in.topic, loopOf(name)))
-			}
+			p.Want(in.topic == loopOf(name), "loop %q: want %s, the name that Goka requires", in.topic, loopOf(name))
 		}
 	}
-	if loops > 1 {
-		errs = append(errs, fmt.Errorf("%d loop topics, want at most one", loops))
-	}
+	p.Want(loops <= 1, "%d loop topics, want at most one", loops)
 	if g.Timer != nil {
 		t.ticks = topics.TicksOf(name)
 		outputs = append(outputs, t.ticks)
 	}
 	for _, topic := range outputs {
-		if topic == "" || topic == t.table {
-			errs = append(errs, fmt.Errorf("output %q: empty, or the group's table", topic))
+		p.Want(topic != "" && topic != t.table, "output %q: empty, or the group's table", topic)
+		if _, declared := t.outputs[topic]; !declared {
+			t.outputs[topic] = uint16(len(t.outputNames))
+			t.outputNames = append(t.outputNames, topic)
 		}
-		if _, declared := t.outputs[topic]; declared {
-			continue
-		}
-		t.outputs[topic] = uint16(len(t.outputNames))
-		t.outputNames = append(t.outputNames, topic)
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := p.Err(); err != nil {
 		return nil, fmt.Errorf("group %q: %w", g.Name, err)
 	}
 	return t, nil

@@ -35,13 +35,13 @@ type Tx struct {
 
 // state holds the rows that the callbacks of one partition read and write: the pending batch, the batch in flight, and the store.
 type state struct {
-	topo    *topology
-	cfg     *Config
-	id      int32  // the partition
-	common  string // owner of the common rows
-	memory  any    // of the callbacks, see Group.Memory
-	pending *batch
-	emitter
+	topo       *topology
+	cfg        *Config
+	id         int32  // the partition
+	common     string // owner of the common rows
+	memory     any    // of the callbacks, see Group.Memory
+	pending    *batch
+	silent     bool   // drops the output records of the record being processed
 	committing *batch // nil: none
 	store      reader
 	recent     recentRows // caches rows of store

@@ -14,19 +14,13 @@ const MaxDeferred = 200
 // selection is the result of deferWeak: the items that a session shows and those that it defers.
 type selection struct {
 	feed       Feed
-	all        []queue        // all items
-	queues     []queue        // items that may be shown
-	weak       []weakItem     // weak items within the budget, the least weak first
-	overBudget []weakItem     // weak items beyond the budget, the least weak first
-	memory     schemas.Memory // with the session of the visit, and without expired candidates
+	all        []queue         // all items
+	queues     []queue         // items that may be shown
+	weak       []schemas.PinID // weak items within the budget, the least weak first
+	overBudget []schemas.PinID // weak items beyond the budget, the least weak first
+	memory     schemas.Memory  // with the session of the visit, and without expired candidates
 	expired    []schemas.PinID
 	withheld   map[schemas.PinID]bool // has the deferred, expired and weak pins; true: not to be shown in this session
-}
-
-// weakItem is a weak item.
-type weakItem struct {
-	pin    schemas.PinID
-	margin float64 // score above the threshold; negative
 }
 
 // deferWeak defers weak candidates. A candidate of a built-in source is weak if its score is more than Margin below the best
@@ -115,8 +109,8 @@ func (f Feed) anyWeak(queues []queue, best map[string]schemas.RankScore) bool {
 
 // weakest returns the pins that are weak in every source that has them, the least weak first. It omits pins that were
 // deferred before.
-func (s *selection) weakest() []weakItem {
-	margins := map[schemas.PinID]float64{}
+func (s *selection) weakest() []schemas.PinID {
+	margins := map[schemas.PinID]float64{} // scores above the threshold
 	for i := range s.all {
 		q := &s.all[i]
 		for j := range q.items {
@@ -127,35 +121,26 @@ func (s *selection) weakest() []weakItem {
 			}
 		}
 	}
-	var list []weakItem
+	var list []schemas.PinID
 	for pin, margin := range margins {
 		if _, known := s.withheld[pin]; margin < 0 && !known {
-			list = append(list, weakItem{pin, margin})
+			list = append(list, pin)
 		}
 	}
-	slices.SortFunc(list, func(a, b weakItem) int {
-		return cmp.Or(cmp.Compare(b.margin, a.margin), cmp.Compare(a.pin, b.pin))
+	slices.SortFunc(list, func(a, b schemas.PinID) int {
+		return cmp.Or(cmp.Compare(margins[b], margins[a]), cmp.Compare(a, b))
 	})
 	return list
 }
 
-// applyBudget splits the weak items into those within the budget and those beyond it, which it withholds.
-func (s *selection) applyBudget(weak []weakItem) {
+// applyBudget splits the weak pins into those within the budget and those beyond it, which it withholds.
+func (s *selection) applyBudget(weak []schemas.PinID) {
 	left := int(max(int64(s.feed.Defer.Budget)-s.memory.Weak, 0))
 	left = min(left, len(weak))
 	s.weak, s.overBudget = weak[:left], weak[left:]
-	for _, w := range s.overBudget {
-		s.withheld[w.pin] = true
+	for _, pin := range s.overBudget {
+		s.withheld[pin] = true
 	}
-}
-
-// weakWithinBudget returns the weak pins within the budget, the least weak first.
-func (s *selection) weakWithinBudget() []schemas.PinID {
-	list := make([]schemas.PinID, len(s.weak))
-	for i, w := range s.weak {
-		list[i] = w.pin
-	}
-	return list
 }
 
 // withoutWithheld returns queues without the withheld pins: another source must not show them either.
@@ -179,15 +164,15 @@ func (s *selection) remember(v *Visit, a *arrangement) schemas.Memory {
 	if s.feed.Defer.Margin == 0 {
 		return m
 	}
-	for _, w := range s.weak {
-		if a.taken[w.pin] {
+	for _, pin := range s.weak {
+		if a.taken[pin] {
 			m.Weak++
 		}
 	}
 	m.Deferred = slices.DeleteFunc(m.Deferred, func(d schemas.Deferred) bool { return a.taken[d.Pin] })
 	room := min(v.Limit-a.shared, MaxDeferred-len(m.Deferred), len(s.overBudget))
-	for _, w := range s.overBudget[:max(room, 0)] {
-		m.Deferred = append(m.Deferred, schemas.Deferred{Pin: w.pin, Since: v.Time})
+	for _, pin := range s.overBudget[:max(room, 0)] {
+		m.Deferred = append(m.Deferred, schemas.Deferred{Pin: pin, Since: v.Time})
 	}
 	return m
 }
@@ -215,8 +200,8 @@ func (f Feed) DeferredCandidates(v Visit, pools []Pool, k Signals) []DeferredCan
 			list = append(list, DeferredCandidate{Pin: d.Pin, Fate: Deferred, Since: d.Since})
 		}
 	}
-	for _, w := range s.overBudget {
-		list = append(list, DeferredCandidate{Pin: w.pin, Fate: Weak})
+	for _, pin := range s.overBudget {
+		list = append(list, DeferredCandidate{Pin: pin, Fate: Weak})
 	}
 	return list
 }

@@ -59,7 +59,7 @@ func (f Feed) Explain(v Visit, pools []Pool, k Signals, pin schemas.PinID) Expla
 		e.Fate = DeferralExpired
 	case len(e.Scores) == 0:
 		e.Fate = NoShare
-	case slices.ContainsFunc(d.overBudget, func(w weakItem) bool { return w.pin == pin }):
+	case slices.Contains(d.overBudget, pin):
 		e.Fate = Weak
 	case deferredAt >= d.memory.Began && deferredAt > 0:
 		e.Fate = Deferred

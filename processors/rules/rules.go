@@ -28,12 +28,7 @@ type Pool struct {
 }
 
 // Candidate is a pin that may be shown to the user.
-type Candidate struct {
-	Pin       schemas.PinID
-	PoolScore schemas.PoolScore // write-time score, see package score
-	Created   schemas.Micros
-	schemas.Facets
-}
+type Candidate = schemas.Candidate
 
 // Visit is the request for a chunk.
 type Visit struct {
@@ -58,7 +53,7 @@ func (f Feed) Make(v Visit, pools []Pool, k Signals) Chunk {
 	d := f.decide(v, pools, k, "")
 	return Chunk{
 		Items: d.list, Memory: d.remember(&v, d.arrangement), Expired: d.expired, Relaxed: d.relaxed,
-		Weak: d.weakWithinBudget(), Options: d.pinsOfOptions(),
+		Weak: d.weak, Options: d.pinsOfOptions(),
 	}
 }
 

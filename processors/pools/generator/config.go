@@ -1,7 +1,6 @@
 package generator
 
 import (
-	"errors"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/settings"
@@ -61,9 +60,10 @@ func (c Config) LooksUpEmbeddings() bool {
 
 // Validate reports every field that is out of its bounds.
 func (c Config) Validate() error {
-	errs := []error{settings.Validate(c), c.Feeds.Validate(), c.validateExternal()}
+	p := settings.Problems{settings.Validate(c), c.Feeds.Validate()}
 	if c.LooksUpEmbeddings() {
-		errs = append(errs, settings.Under("embeddings", settings.Validate(c.Embeddings)))
+		p.Add(settings.Under("embeddings", settings.Validate(c.Embeddings)))
 	}
-	return errors.Join(errs...)
+	p.Add(c.validateExternal())
+	return p.Err()
 }

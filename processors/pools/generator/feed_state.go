@@ -53,16 +53,13 @@ func (g *Generator) FeedState(ctx context.Context, user schemas.UserID, name str
 
 // gatherState reads a user's state of a feed, and the number of candidates of each source.
 func (g *Generator) gatherState(c *composition, v *view, waiting map[schemas.Source]int) error {
-	if err := g.gatherSignals(c, v); err != nil {
+	if err := g.gatherAll(c, v); err != nil {
 		return err
 	}
 	if !c.rules.UsesAffinities() {
 		if err := g.gatherAffinities(c, v); err != nil {
 			return err
 		}
-	}
-	if err := g.filter(c, v); err != nil {
-		return err
 	}
 	for _, p := range c.pools {
 		all, err := v.bestWith(c.offers[p.Source], p.Source, g.pools.MaxCandidates)

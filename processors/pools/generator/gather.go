@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
+	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -23,16 +24,13 @@ func (g *Generator) gather(c *composition, v *view, deadline time.Time) (complet
 	if complete, err = g.gatherActivity(c, v, deadline); err != nil || !complete || c.inactive {
 		return complete, err
 	}
-	if err := g.gatherSignals(c, v); err != nil {
-		return false, err
-	}
-	return true, g.filter(c, v)
+	return true, g.gatherAll(c, v)
 }
 
 // gatherActivity reads whether the user is inactive. It returns false while a reactivated user's backfills are outstanding,
 // until the deadline. A peek does not reactivate the user, so it does not wait for backfills.
 func (g *Generator) gatherActivity(c *composition, v *view, deadline time.Time) (complete bool, err error) {
-	a, found, err := layout.ReadActivity(v)
+	a, found, err := rows.Value[layout.Activity](v, []byte{layout.KindActivity})
 	if err != nil {
 		return false, err
 	}
@@ -52,6 +50,14 @@ func (g *Generator) gatherActivity(c *composition, v *view, deadline time.Time) 
 	// With InactiveAfter 0, visits are not recorded. Only the visit of a user who is already inactive must be announced.
 	c.announce = !c.Peek && g.pools.InactiveAfter > 0 && c.Time.Time().Sub(a.LastSeen.Time()) > g.pools.InactiveAfter/30
 	return true, nil
+}
+
+// gatherAll reads the signals and the candidates.
+func (g *Generator) gatherAll(c *composition, v *view) error {
+	if err := g.gatherSignals(c, v); err != nil {
+		return err
+	}
+	return g.filter(c, v)
 }
 
 // gatherSignals reads the signals of the user for the rules of the feed, except the candidates.
@@ -173,7 +179,7 @@ func (v *view) mergeOffered(source schemas.Source, best, offered []layout.Candid
 
 // bestOfEach sorts candidates, best first, and keeps the best of each pin. It modifies list.
 func bestOfEach(list []layout.Candidate) []layout.Candidate {
-	slices.SortFunc(list, func(a, b layout.Candidate) int { return comparePlaces(a.PoolScore, a.Pin, b.PoolScore, b.Pin) })
+	slices.SortFunc(list, compareCandidates)
 	taken := make(map[schemas.PinID]bool, len(list))
 	return slices.DeleteFunc(list, func(c layout.Candidate) bool {
 		repeated := taken[c.Pin]

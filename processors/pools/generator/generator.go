@@ -1,24 +1,24 @@
 // Package generator composes the chunks for visits. It reads the rows of the group pools and writes none: the Served that a
 // visit publishes contains the new state, and the group applies it to the rows.
 //
-// A chunk is composed in these steps:
+// A chunk is composed in these steps, which chunk.go calls:
 //
-//  1. awaitPrevious waits until the Served of the user's previous visit is applied or has failed (reserve.go).
+//  1. awaitPrevious waits until the Served of the user's previous visit is applied or has failed (wait.go).
 //  2. gatherOffers requests the candidates of external sources (external.go).
-//  3. readWhenReady waits until this process may read the user's rows (session.go). On one snapshot of them, gather reads the
+//  3. readWhenReady waits until this process may read the user's rows (wait.go). On one snapshot of them, gather reads the
 //     signals for the rules, and filter the best candidates of each source that the user may be shown (gather.go).
 //  4. score requests the scores of the external model (score.go), and gatherEmbeddings the embeddings for the spacing of similar
 //     pins (embeddings.go).
-//  5. arrange applies the rules of the feed and checks the chosen pins (arrange.go, package rules). If some of them were seen, or
-//     if the chunk is short without the popular pins, steps 3 to 5 run again with other candidates (compose.go).
-//  6. reserve keeps the pins from other chunks until the outcome of the visit is known (reserve.go).
+//  5. arrange applies the rules of the feed and checks the chosen pins (package rules). If some of them were seen, or if the chunk
+//     is short without the popular pins, steps 3 to 5 run again with other candidates.
+//  6. reserve keeps the pins from other chunks until the outcome of the visit is known (wait.go).
 //
 // A peek takes the same steps except the last, so it returns the chunk of the next visit.
 //
 // # Partitions that move
 //
 // Only the process that owns the user's partition composes chunks. A new owner first applies every Served that visits with a
-// chunk of the previous owner may publish; see session.go.
+// chunk of the previous owner may publish; see wait.go.
 //
 // # Performance
 //
@@ -122,52 +122,3 @@ func (g *Generator) SetFeeds(feeds rules.Feeds) {
 
 // Close closes the connections. No other call may be in flight.
 func (g *Generator) Close() { g.external.close() }
-
-// Chunk selects and arranges the items of a visit. If the user has an earlier chunk in flight, Chunk waits until its Served
-// is applied or has failed, or until ctx ends. After the user's partition moved from another process, Chunk also waits for each
-// chunk of that process: until it is applied or can no longer be shown as new. See Config.HandoverWait.
-//
-// A caller that gets a chunk with items must start to publish its Served within ten seconds, or not publish it at all. It
-// must report the outcome with Settle. Without that, the user's next chunk waits for the delivery timeout of the producer. A
-// chunk without items needs neither, and neither does a peek.
-//
-// Chunk returns a *rows.NotOwnerError if this process does not own the user's partition. It may also return an error that
-// wraps schemas.ErrUnknownFeed, the error of ctx, or a read error.
-func (g *Generator) Chunk(ctx context.Context, req schemas.ChunkRequest) (*schemas.Chunk, error) {
-	if err := checkServed(req); err != nil {
-		return nil, fmt.Errorf("chunk for %s: %w", req.User, err)
-	}
-	c, err := g.newComposition(req)
-	if err != nil {
-		return nil, fmt.Errorf("chunk for %s: %w", req.User, err)
-	}
-	if !req.Peek {
-		start := time.Now()
-		defer func() { g.metrics.seconds.Observe(time.Since(start).Seconds()) }()
-	}
-	if err := g.awaitPrevious(ctx, req.User, req.Served); err != nil {
-		return nil, fmt.Errorf("chunk for %s: wait for the previous visit: %w", req.User, err)
-	}
-	if err := g.compose(ctx, c); err != nil {
-		g.reservations.release(req.User, req.Served)
-		return nil, fmt.Errorf("chunk for %s: %w", req.User, err)
-	}
-	g.reserve(c)
-	return g.chunk(c), nil
-}
-
-// checkServed returns an error unless a visit has an id and a peek has none.
-func checkServed(req schemas.ChunkRequest) error {
-	switch {
-	case req.Peek && req.Served != "":
-		return fmt.Errorf("served: %q: want none for a peek", req.Served)
-	case !req.Peek && req.Served == "", len(req.Served) > schemas.MaxEventIDBytes:
-		return fmt.Errorf("served: %q: want 1 to %d bytes", req.Served, schemas.MaxEventIDBytes)
-	}
-	return nil
-}
-
-// Settle reports the outcome of the Served of a chunk. It ignores any Served that is not in flight.
-func (g *Generator) Settle(user schemas.UserID, served string, o schemas.Outcome) {
-	g.reservations.settle(user, served, o, g.deps.Now())
-}

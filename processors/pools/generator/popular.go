@@ -57,18 +57,6 @@ func compareCandidates(a, b layout.Candidate) int {
 	return comparePlaces(a.PoolScore, a.Pin, b.PoolScore, b.Pin)
 }
 
-// offerPopular adds the popular pins to the offers of a composition. It reports whether there are any.
-func (g *Generator) offerPopular(c *composition) bool {
-	if p := g.deps.Popular; p != nil && !p.Ready() {
-		c.degrade(degradedPopular)
-	}
-	list := g.deps.Popular.candidates()
-	if len(list) > 0 {
-		c.offers[schemas.FromPopular] = list
-	}
-	return len(list) > 0
-}
-
 // candidates returns all popular pins, best first. The caller must not modify the list. A nil Popular has none.
 func (p *Popular) candidates() []layout.Candidate {
 	if p == nil {

@@ -84,13 +84,7 @@ func (g *Generator) Waiting(ctx context.Context, user schemas.UserID) (int, erro
 
 // waiting returns the pins that a visit could show. Like arrange, it looks up only the counted pins among the seen pins.
 func (g *Generator) waiting(ctx context.Context, c *composition) ([]schemas.PinID, error) {
-	err := g.readComplete(ctx, c.User, func(v *view) error {
-		if err := g.gatherSignals(c, v); err != nil {
-			return err
-		}
-		return g.filter(c, v)
-	})
-	if err != nil {
+	if err := g.readComplete(ctx, c.User, func(v *view) error { return g.gatherAll(c, v) }); err != nil {
 		return nil, err
 	}
 	visit := rules.Visit{User: c.User, Time: schemas.MicrosOf(g.deps.Now()), Limit: MaxWaiting, Memory: c.memory}

@@ -36,10 +36,7 @@ func (g *Generator) Why(ctx context.Context, req schemas.WhyRequest) (*schemas.W
 	w := &inquiry{WhyRequest: req, result: schemas.Why{Arm: c.arm}}
 	c.exact = true
 	err = g.read(ctx, req.User, func(v *view, _ rows.Snapshot) error {
-		if err := g.gatherSignals(c, v); err != nil {
-			return err
-		}
-		if err := g.filter(c, v); err != nil {
+		if err := g.gatherAll(c, v); err != nil {
 			return err
 		}
 		return g.inspect(w, v, c.offers)
@@ -142,12 +139,8 @@ func (v *view) refused(f *schemas.Facets) (list []schemas.ID, err error) {
 
 // findServed reads whether the pin was shown.
 func (g *Generator) findServed(w *inquiry, v *view) error {
-	value, err := v.Get(layout.RowName(layout.KindSeen, w.Pin))
-	if err != nil || value == nil {
-		return err
-	}
-	at, err := layout.ParseSeen(value)
-	if err != nil {
+	at, found, err := rows.Value[layout.Seen](v, layout.RowName(layout.KindSeen, w.Pin))
+	if err != nil || !found {
 		return err
 	}
 	w.result.Shown = &schemas.Shown{Position: at.Position, Time: schemas.Timestamp(at.Time)}
@@ -170,21 +163,17 @@ func (v *view) find(source schemas.Source, pin schemas.PinID, offered []layout.C
 	}
 	rank := 0
 	for _, c := range bestOfEach(all) {
-		waits := v.Hides(source, &c) == ""
-		if waits {
-			seen, err := v.HasSeen(&c)
-			if err != nil {
-				return nil, 0, err
-			}
-			waits = !seen
+		waits, err := v.Shows(source, &c)
+		if err != nil {
+			return nil, 0, err
 		}
 		if waits {
 			rank++
 		}
-		if c.Pin == pin && waits {
+		switch {
+		case c.Pin == pin && waits:
 			return &c, rank, nil
-		}
-		if c.Pin == pin {
+		case c.Pin == pin:
 			return &c, 0, nil
 		}
 	}
@@ -334,11 +323,10 @@ func (g *Generator) decide(w *inquiry, c *composition) {
 	for i := range w.result.Candidates {
 		is := &w.result.Candidates[i]
 		for _, s := range explained.Scores {
-			if s.Source != is.Source {
-				continue
+			if s.Source == is.Source {
+				is.RankScore = s.RankScore
+				maps.Copy(is.Parts, s.Parts)
 			}
-			is.RankScore = s.RankScore
-			maps.Copy(is.Parts, s.Parts)
 		}
 	}
 	a := &w.result

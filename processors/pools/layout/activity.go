@@ -2,7 +2,6 @@ package layout
 
 import (
 	"github.com/smartfeed/smartfeed/internal/packed"
-	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -42,8 +41,3 @@ func (a *Activity) Pack(p *packed.Packer) {
 
 // IsBackfilling reports whether answers are outstanding.
 func (a *Activity) IsBackfilling() bool { return a.Received < a.Expected }
-
-// ReadActivity reads the activity of a user. It returns the zero value and false if there is none.
-func ReadActivity(t rows.Getter) (a Activity, found bool, err error) {
-	return rows.Value[Activity](t, []byte{KindActivity})
-}

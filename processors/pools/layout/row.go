@@ -42,10 +42,7 @@ const (
 )
 
 // Table is read access to the rows of an owner, in a callback or in a snapshot.
-type Table interface {
-	Get(row []byte) ([]byte, error)
-	Scan(s rows.Scan, visit func(row, value []byte) bool) error
-}
+type Table = rows.RowReader
 
 // RowName returns the name of the row of an id.
 func RowName[T ~string](kind byte, id T) []byte {

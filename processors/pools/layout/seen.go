@@ -31,9 +31,6 @@ func (s *Seen) Pack(p *packed.Packer) {
 // AppendSeen appends the value of the row.
 func AppendSeen(b []byte, s Seen) []byte { return packed.AppendRow(b, &s) }
 
-// ParseSeen parses the value of the row.
-func ParseSeen(value []byte) (Seen, error) { return packed.Decode[Seen](value) }
-
 // AppendIndexed appends the next pin of a visit. Ids contain no control characters.
 func AppendIndexed(visit []byte, pin schemas.PinID) []byte {
 	if len(visit) > 0 {

@@ -114,19 +114,22 @@ func (v *View) Best(source schemas.Source, list []Candidate, next func() *Candid
 		if c == nil {
 			break
 		}
-		if err := v.Open(c); err != nil {
-			return nil, err
-		}
-		if v.Hides(source, c) != "" {
-			continue
-		}
-		seen, err := v.HasSeen(c)
+		shows, err := v.Shows(source, c)
 		if err != nil {
 			return nil, err
 		}
-		if !seen {
+		if shows {
 			list = append(list, *c)
 		}
 	}
 	return list, nil
+}
+
+// Shows reports whether a candidate of a source may be shown. It parses the facets.
+func (v *View) Shows(source schemas.Source, c *Candidate) (bool, error) {
+	if err := v.Open(c); err != nil || v.Hides(source, c) != "" {
+		return false, err
+	}
+	seen, err := v.HasSeen(c)
+	return !seen, err
 }

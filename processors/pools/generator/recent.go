@@ -3,37 +3,13 @@ package generator
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
-	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/schemas/visibility"
 	"github.com/smartfeed/smartfeed/topics"
 )
-
-// chunk returns the response for a composition.
-func (g *Generator) chunk(c *composition) *schemas.Chunk {
-	chunk := &schemas.Chunk{
-		Served:   schemas.Served{ID: c.Served, User: c.User, Time: c.Time, Feed: c.Feed, Arm: c.arm},
-		Head:     c.head,
-		Degraded: c.degraded, Inactive: c.inactive, Announce: c.announce,
-	}
-	if c.rules.Seen == rules.Reported {
-		chunk.Served.ReportWithin = c.rules.ReportTimeout.Microseconds()
-	}
-	if c.result == nil && !c.repeated {
-		chunk.Recent = []schemas.FeedEntry{}
-		return chunk
-	}
-	if c.result != nil {
-		chunk.Served.Items, chunk.Served.Memory, chunk.Served.Expired = c.result.Items, c.result.Memory, c.result.Expired
-		chunk.Served.Logged = c.logged
-	}
-	chunk.ReadRecent = func(ctx context.Context) ([]schemas.FeedEntry, error) { return g.recall(ctx, c) }
-	return chunk
-}
 
 // recall returns the user's newest materialized entries, newest first, as of the time when the rows were read. Each
 // entry that was added since replaces the oldest one. Entries that the user may no longer see are empty, like swept
@@ -74,20 +50,15 @@ func materializedFrom(t layout.Table, s topics.Stream[schemas.FeedEntries], head
 }
 
 // materializedAt returns the materialized entry at a position, or nil if it is no longer kept.
-func materializedAt(t layout.Table, s topics.Stream[schemas.FeedEntries], position int64) (*schemas.FeedEntry, error) {
-	var row []byte
+func materializedAt(t layout.Table, s topics.Stream[schemas.FeedEntries], position int64) (found *schemas.FeedEntry, err error) {
 	scan := rows.Scan{Prefix: []byte{layout.KindMaterialized}, From: layout.PositionRow(layout.KindMaterialized, position), Limit: 1}
-	err := t.Scan(scan, func(_, value []byte) bool {
-		row = slices.Clone(value)
-		return false
+	err = rows.ForEach(t, scan, func(_, value []byte) (bool, error) {
+		f, err := s.Decode(value)
+		if err == nil && position >= f.First {
+			e := f.At(position)
+			found = &e
+		}
+		return false, err
 	})
-	if err != nil || row == nil {
-		return nil, err
-	}
-	f, err := s.Decode(row)
-	if err != nil || position < f.First {
-		return nil, err
-	}
-	e := f.At(position)
-	return &e, nil
+	return found, err
 }
