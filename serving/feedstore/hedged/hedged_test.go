@@ -658,8 +658,10 @@ func TestStore_BothOverloaded(t *testing.T) {
 				if a.calls.Load()+b.calls.Load() == n {
 					t.Error("no extra reads: the fault had no effect")
 				}
-				if extra := float64(a.calls.Load()+b.calls.Load())/n - 1; extra > 0.1 {
-					t.Errorf("%.3f extra reads per read, want at most 0.1", extra)
+				// Per read: 0.05 from the budget, 0.02 warm reads, 0.03 that were saved or on credit, and those that follow a
+				// swap. The scheduler determines how many of these there are.
+				if extra := float64(a.calls.Load()+b.calls.Load())/n - 1; extra > 0.15 {
+					t.Errorf("%.3f extra reads per read, want at most 0.15", extra)
 				}
 				// One store recovers, while the other hangs: with nothing saved, it becomes first after 400 reads and those
 				// in flight.
