@@ -57,9 +57,9 @@ const (
 	machineP99   = 10 * time.Millisecond
 	pageLackBusy = 0.5
 
-	// Maximum extra reads per read, even on a busy machine. The hedge budget may have accumulated some more, for a bad
-	// store and for a change of roles.
-	pageExtra = 0.1
+	// Maximum extra reads per read, even on a busy machine. The configuration allows half of it. Each time that the stores swap places,
+	// the reads in flight are added: many, if the machine is so busy that reads take long. The hedge budget may have accumulated some more.
+	pageExtra = 0.2
 	pageSaved = 100
 
 	enoughAfter = 500 // minimum pages after a fault: on a busy machine, killing a store and changing roles take seconds
