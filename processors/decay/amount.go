@@ -34,7 +34,7 @@ func (a Amount) At(now schemas.Micros, halfLife time.Duration) float64 {
 // Reaches returns when the sum decays to target if no weight is added. The result may be in the past. The sum and target
 // must have the same sign, and neither may be 0.
 func (a Amount) Reaches(target float64, halfLife time.Duration) schemas.Micros {
-	return a.Time + schemas.Micros(math.Ceil(math.Log2(a.Value/target)*float64(halfLife/time.Microsecond)))
+	return a.Time + schemas.Micros(math.Ceil(math.Log2(a.Value/target)*float64(schemas.MicrosIn(halfLife))))
 }
 
 // Pack packs the sum as a part of a row; see package packed.

@@ -60,8 +60,8 @@
 //
 // A batch closes at Config.MaxBatchBytes or MaxBatchRecords. Each partition has at most two batches. MaxRecordWrites,
 // MaxRecordWriteBytes and MaxValueBytes limit what one record may write; a record beyond them is a bad record. The
-// block cache, the memtables, the memory for recently read rows and the commit rate are limits of the process, not of a
-// partition: see Shared. A row name and its owner together have at most 4 KiB.
+// block cache, the memtables, the memory for recently read rows and for filters of existing rows, and the commit rate are limits of the
+// process, not of a partition: see Shared. A row name and its owner together have at most 4 KiB.
 //
 // # Reserved rows
 //

@@ -106,7 +106,7 @@ func (e *existing) scan(ctx context.Context, db *pebble.DB) (hashes []uint64, co
 
 // watchExisting finds out which rows exist, and again each time the filter is full.
 func (p *partition) watchExisting() {
-	for {
+	for p.state.existing.maxRows >= minFilterRows { // otherwise, no scan would lead to a filter
 		if err := p.findExisting(); err != nil {
 			p.run.r.log.Warn("cannot list the rows of the local store, reads of missing rows cost more", "partition", p.id, "error", err)
 		}

@@ -3,6 +3,7 @@ package rows
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"time"
 
@@ -127,12 +128,8 @@ func (s *state) stored(owner string, row []byte) ([]byte, error) {
 	s.scratch = append(append(append(s.scratch, owner...), separator), row...)
 	key := s.scratch[from:]
 	value := s.recent.get(key)
-	if value == nil && !s.existing.mayContain(key) {
-		s.scratch = s.scratch[:from]
-		return nil, nil
-	}
 	if value == nil {
-		found, closer, err := s.store.Get(key)
+		found, closer, err := s.read(key)
 		if errors.Is(err, pebble.ErrNotFound) {
 			s.scratch = s.scratch[:from]
 			return nil, nil
@@ -146,6 +143,14 @@ func (s *state) stored(owner string, row []byte) ([]byte, error) {
 	}
 	s.scratch = append(s.scratch[:from], value...)
 	return s.scratch[from:len(s.scratch):len(s.scratch)], nil
+}
+
+// read reads a row from the store, unless the store certainly lacks it.
+func (s *state) read(key []byte) ([]byte, io.Closer, error) {
+	if !s.existing.mayContain(key) {
+		return nil, nil, pebble.ErrNotFound
+	}
+	return s.store.Get(key)
 }
 
 // committed is called when the store contains the batch in flight.
