@@ -133,6 +133,9 @@ func (r *Reader) Uint64() uint64 {
 // Float is the reverse of AppendFloat.
 func (r *Reader) Float() float64 { return math.Float64frombits(r.Uint64()) }
 
+// FirstOrdered is the reverse of AppendOrdered for the first eight bytes of b, which it must have.
+func FirstOrdered[T ~int64](b []byte) T { return T(binary.BigEndian.Uint64(b) ^ 1<<63) }
+
 // Ordered is the reverse of AppendOrdered.
 func Ordered[T ~int64](r *Reader) T { return T(r.Uint64() ^ 1<<63) }
 

@@ -73,9 +73,9 @@ func (t table) sweep() {
 func (t table) expiry(name, value []byte) (at time.Time, expires bool) {
 	switch name[0] {
 	case rememberRow:
-		return parseTime(value).Time().Add(t.cfg.DedupWindow), true
+		return packed.FirstOrdered[schemas.Micros](value).Time().Add(t.cfg.DedupWindow), true
 	case countRow:
-		return t.stepEnd(parseTime(name[1:])), true
+		return t.stepEnd(packed.FirstOrdered[schemas.Micros](name[1:])), true
 	}
 	return at, false
 }

@@ -1,7 +1,6 @@
 package objects
 
 import (
-	"encoding/binary"
 	"fmt"
 	"time"
 
@@ -255,7 +254,4 @@ func versionName(m moment) []byte {
 }
 
 // heldSince returns the arrival time in the name of a held action.
-func heldSince(name []byte) schemas.Micros { return parseTime(name[1:]) }
-
-// parseTime is the reverse of packed.AppendOrdered. It reads the first eight bytes.
-func parseTime(b []byte) schemas.Micros { return schemas.Micros(binary.BigEndian.Uint64(b) ^ 1<<63) }
+func heldSince(name []byte) schemas.Micros { return packed.FirstOrdered[schemas.Micros](name[1:]) }

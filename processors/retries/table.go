@@ -81,9 +81,6 @@ func (t table) name() string { return t.tx.Key() }
 
 func named(kind byte, rest []byte) []byte { return append([]byte{kind}, rest...) }
 
-// timeIn is the reverse of packed.AppendOrdered. It reads the first eight bytes.
-func timeIn(b []byte) schemas.Micros { return schemas.Micros(binary.BigEndian.Uint64(b) ^ 1<<63) }
-
 func queuePrefix(kind string) []byte { return append(append([]byte{rowQueue}, kind...), 0) }
 
 // index returns the name of the dead letter's index row, or nil if its state has no index.

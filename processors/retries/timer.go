@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -71,7 +72,7 @@ func (w *waiting) readHead(own rows.RowReader) error {
 	w.head = nil
 	err := own.Scan(rows.Scan{Prefix: prefix, Limit: 1}, func(name, _ []byte) bool {
 		if len(name) > len(prefix)+8 {
-			w.head, w.due = bytes.Clone(name), timeIn(name[len(prefix):])
+			w.head, w.due = bytes.Clone(name), packed.FirstOrdered[schemas.Micros](name[len(prefix):])
 		}
 		return false
 	})

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/packed"
 )
 
 // A row's key, in the changelog and in the local store, is owner 0x00 row. Owners are not empty, so keys with an empty owner
@@ -66,7 +68,7 @@ func parsePosition(value []byte) (position, error) {
 func timerName(micros int64, owner string, name []byte) []byte {
 	b := make([]byte, 0, 1+8+len(owner)+1+len(name))
 	b = append(b, timerKind)
-	b = binary.BigEndian.AppendUint64(b, uint64(micros)^(1<<63))
+	b = packed.AppendOrdered(b, micros)
 	b = append(b, owner...)
 	b = append(b, separator)
 	return append(b, name...)
@@ -89,7 +91,7 @@ func parseTimer(row []byte) (timer, error) {
 	if !found {
 		return timer{}, errors.New("read timer row: no zero byte after the owner")
 	}
-	micros := int64(binary.BigEndian.Uint64(row[1:head]) ^ (1 << 63))
+	micros := packed.FirstOrdered[int64](row[1:head])
 	return timer{micros: micros, owner: string(owner), name: bytes.Clone(name)}, nil
 }
 

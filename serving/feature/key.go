@@ -68,7 +68,7 @@ func cutActionKey(rest []byte) (t millis, ok bool) {
 	if len(rest) < 8 {
 		return 0, false
 	}
-	return ^millis(binary.BigEndian.Uint64(rest) ^ 1<<63), true
+	return ^packed.FirstOrdered[millis](rest), true
 }
 
 func itemKey(dst []byte, pin schemas.PinID, day int32) []byte {

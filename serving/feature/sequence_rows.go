@@ -72,8 +72,8 @@ func readKept(user schemas.UserID, row []byte, fields *reads) (*actionReader, er
 	if len(row) < head || len(row) < head+int(binary.BigEndian.Uint16(row[head-2:])) {
 		return nil, packed.ErrTorn
 	}
-	a.Number = int64(binary.BigEndian.Uint64(row) ^ 1<<63)
-	a.Timestamp = schemas.Micros(binary.BigEndian.Uint64(row[8:])^1<<63) * 1000
+	a.Number = packed.FirstOrdered[int64](row)
+	a.Timestamp = packed.FirstOrdered[schemas.Micros](row[8:]) * 1000
 	id := row[head : head+int(binary.BigEndian.Uint16(row[head-2:]))]
 	a.ID = string(id)
 	return a, a.read(row[head+len(id):])
