@@ -11,14 +11,15 @@ PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 # Tests that take minutes each.
 LONG    := Lastfm$$
 # Tests that take five seconds of CPU time or half a minute. `make test-slow` runs them, and `make nightly` too, under the race
-# detector. They kill processes in loops, or repeat whole-product tests with another topology.
-SLOW    := ^Test(Processes_ShareGroups|Replay_Resumes|Backup_|Import_SurvivesKills|Product_MatchesBruteForceWhenPulled|Generation_(ResumesAndAborts|AppliesAnotherCap|IsShared|KeepsUsers)|StaticMembers|TortureOfMembers)
+# detector. They kill processes in loops, or run the whole product several times.
+SLOW    := ^Test(Processes_ShareGroups|Roles_RunInSeparateProcesses|ACLs_SufficeAfterCutOver|EraseAgain_AfterRestore|Erase_CountsRowsOfRetired|Replay_Resumes|Backup_|Import_SurvivesKills|Product_MatchesBruteForceWhenPulled|Generation_(ResumesAndAborts|AppliesAnotherCap|IsShared|KeepsUsers)|StaticMembers|TortureOfMembers)
 # Tests in a real browser.
 BROWSER := Browser
 # The module `test` has the tests with large dependencies. -count=1, because they read files outside of their module, and Go's
 # test cache does not notice changes of these.
 TESTMODULE = cd test && $(GOTEST) -count=1
-# Packages whose goroutines share state. `make test-racy` runs them under the race detector; `make test-race` runs all.
+# Packages whose goroutines share state. `make test-racy` runs their tests RACY_TESTS under the race detector; `make test-race`
+# runs all.
 RACY    := ./processors ./processors/rows ./processors/pools/... ./processors/external ./processors/retries ./processors/interests ./internal/tracing ./internal/otlp ./topics/... ./serving/...
 
 # Tests use /dev/shm for temporary files if it has 4 GiB free and programs can be executed there. They create and delete tens of
@@ -93,7 +94,7 @@ test-slow: ## run the slow tests, which test leaves out
 
 # Without the tests of oversized batches: they decode hundreds of MB, which takes minutes under the race detector.
 test-racy: ## test packages with shared state under the race detector; needs a C compiler
-	$(GOTEST) -race -short -skip '$(LONG)|$(SLOW)|OversizedBatch' $(RACY)
+	$(GOTEST) -race -short $(if $(RACY_TESTS),-run '$(RACY_TESTS)') -skip '$(LONG)|$(SLOW)|OversizedBatch' $(RACY)
 
 test-race: ## run all tests except the long imports under the race detector
 	$(GOTEST) -race -skip '$(LONG)' ./...
@@ -144,12 +145,12 @@ test-deploy: ## test the Helm chart, .goreleaser.yaml and the GitHub workflows; 
 
 test-services: test-kafka test-cassandra test-secured test-pinot test-product ## test on real servers, which .ci/services downloads and starts
 
-test-kafka: ## test broker-dependent behavior on Kafka, with one broker and with three; KAFKA_SKIP omits tests with one broker
+test-kafka: ## test broker-dependent behavior on Kafka, with one broker and with three; KAFKA_SKIP and CLUSTER_SKIP omit tests
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=$${ROWS_TORTURE:-4} $(GOTEST) -p 1 -count=1 -timeout 20m -run RealKafka $(if $(KAFKA_SKIP),-skip '$(KAFKA_SKIP)') -v ./topics ./processors/rows
-	.ci/services with $(CLUSTER) -- env SMARTFEED_TEST_KAFKA=$(KAFKA_CLUSTER) $(GOTEST) -p 1 -count=1 -timeout 20m -run 'RealKafkaTorture|RealKafkaRack' -v ./topics ./processors/rows
+	.ci/services with $(CLUSTER) -- env SMARTFEED_TEST_KAFKA=$(KAFKA_CLUSTER) $(GOTEST) -p 1 -count=1 -timeout 20m -run 'RealKafkaTorture|RealKafkaRack' $(if $(CLUSTER_SKIP),-skip '$(CLUSTER_SKIP)') -v ./topics ./processors/rows
 
-test-cassandra: ## test the feed stores on a primary and a standby Cassandra
-	.ci/services with $(CASSANDRAS) -- env SMARTFEED_TEST_CASSANDRA=$(CASSANDRA) $(GOTEST) -count=1 -p 1 -timeout 20m -run RealCassandra -v ./serving/feedstore/...
+test-cassandra: ## test the feed stores on a primary and a standby Cassandra; CASSANDRA_SKIP omits tests
+	.ci/services with $(CASSANDRAS) -- env SMARTFEED_TEST_CASSANDRA=$(CASSANDRA) $(GOTEST) -count=1 -p 1 -timeout 60m -run RealCassandra $(if $(CASSANDRA_SKIP),-skip '$(CASSANDRA_SKIP)') -v ./serving/feedstore/...
 
 test-secured: ## test Kafka, the registry and Cassandra with TLS and authentication
 	.ci/services with kafka-secured registry-secured cassandra-secured -- env $(SECURED) \
@@ -187,14 +188,14 @@ test-lastfm-real: ## import the Last.fm data through real servers, with a proces
 	.ci/services with kafka registry $(CASSANDRAS) pinot -- env SMARTFEED_TEST_SERVERS=$(SERVERS) \
 	  $(GOTEST) -count=1 -timeout 60m -run RealServers_ImportLastfm -v ./app
 
-nightly: test-race test-browser test-clients test-examples test-cdc test-upgrade cross test-deploy test-monitoring test-models test-lastfm-real test-kafka test-pinot test-product footprint mutants ## run the longer versions of all tests, each fuzz target for 30 s, and all mutants
+nightly: test-race test-secured test-browser test-clients test-examples test-cdc test-upgrade cross test-deploy test-monitoring test-models test-lastfm-real test-kafka test-pinot test-product footprint mutants ## run the longer versions of all tests, each fuzz target for 30 s, and all mutants
 	FUZZTIME=30s .ci/fuzz
 	$(GOTEST) -run '^$$' -bench 'Serving$$' -benchtime 1x ./app
 	ROWS_TORTURE=17 $(GOTEST) -count=1 -run TestTorture -v ./processors/rows
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=7 $(GOTEST) -count=1 -run RealKafkaTorture -v ./processors/rows
 	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) $(GOTEST) -run '^$$' -bench RowsHop -benchtime 1x -count 3 ./processors/rows
 	.ci/services with $(CLUSTER) -- env SMARTFEED_TEST_KAFKA=$(KAFKA_CLUSTER) ROWS_TORTURE=15 $(GOTEST) -count=1 -timeout 60m -run RealKafkaTorture -v ./processors/rows
-	.ci/services with $(CASSANDRAS) -- env SMARTFEED_TEST_CASSANDRA=$(CASSANDRA) CASSANDRA_TEST_READS=20000 $(GOTEST) -count=1 -timeout 60m -run RealCassandraHedged -v ./serving/feedstore/cassandra
+	CASSANDRA_TEST_READS=20000 $(MAKE) test-cassandra
 	PAGES_TEST_COUNT=20000 $(MAKE) test-pages
 	STREAM_SIZE=tiny $(MAKE) bench-stream-kafka
 
