@@ -4,14 +4,14 @@
 //	in      visit-log, actions-enriched, users-deleted
 //	out     DIR/day=2026-11-20/part-03-000000000120-000000004711.parquet
 //
-// Both topics have the user as key, so Run joins one partition after the other. It holds a batch of visits in memory and
+// Both topics have the user as key, so Run joins one partition after the other. It holds a batch of visits of one day in memory and
 // reads the actions since the oldest of them.
 //
 // # Files
 //
 // A file contains the items of the visits at the offsets 120 to 4711 of one partition, on the UTC day of the visit. Run
-// continues after the last offset in the files. Each item is in the files once, even after kills: Run renames the files of a
-// batch after all of them are on disk, and completes the renames at its next start.
+// continues after the last offset in the files. Each item is in the files once, even after kills: a file gets its name when it is
+// complete.
 //
 // The last files of a partition can contain visits whose windows have not ended. Their names end in -open.parquet. The next
 // Run replaces them.
@@ -94,7 +94,7 @@ func Run(ctx context.Context, s topics.Setup, cfg Config) (Summary, error) {
 	if ctx.Err() != nil {
 		err = fmt.Errorf("export stopped; run the same command to continue: %w", err)
 	}
-	return e.total, errors.Join(err, e.files.recover())
+	return e.total, errors.Join(err, e.files.removeIncomplete())
 }
 
 // job is one run of Run.
@@ -111,7 +111,7 @@ type job struct {
 }
 
 func (e *job) run(ctx context.Context, s topics.Setup) error {
-	if err := e.files.recover(); err != nil {
+	if err := e.files.removeIncomplete(); err != nil {
 		return err
 	}
 	from, err := e.resume(ctx, s.Kafka)

@@ -62,103 +62,72 @@ func (f folder) lock() (*flock.Flock, error) {
 	return lock, nil
 }
 
-// paths returns the files with a suffix, by the batch that wrote them.
-func (f folder) paths(suffix string) (map[extent][]string, error) {
+// file is a file and the batch in its name.
+type file struct {
+	extent
+	path string
+}
+
+// list returns the files with a suffix.
+func (f folder) list(suffix string) (files []file, err error) {
 	paths, err := filepath.Glob(filepath.Join(string(f), "day=*", "part-*"+suffix))
-	byBatch := map[extent][]string{}
 	for _, path := range paths {
 		if e, ok := parseName(strings.TrimSuffix(filepath.Base(path), tempSuffix)); ok {
-			byBatch[e] = append(byBatch[e], path)
+			files = append(files, file{e, path})
 		}
 	}
-	return byBatch, err
+	return files, err
 }
 
-// recover completes the batch whose files a killed process had begun to rename, and removes other incomplete files. Run
-// writes open batches again in any case.
-func (f folder) recover() error {
-	complete, err := f.paths(suffix)
-	if err != nil {
-		return err
+// removeIncomplete removes the files that a killed process has not completed.
+func (f folder) removeIncomplete() error {
+	left, err := f.list(suffix + tempSuffix)
+	for _, half := range left {
+		err = errors.Join(err, os.Remove(half.path))
 	}
-	left, err := f.paths(suffix + tempSuffix)
-	if err != nil {
-		return err
-	}
-	for batch, paths := range left {
-		finish := removeAll
-		if !batch.open && len(complete[batch]) > 0 {
-			finish = renameAll
-		}
-		if err := finish(paths); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
-// next returns the offset after the last complete batch, by partition.
+// next returns the offset after the last batch that is not open, by partition.
 func (f folder) next() (map[int32]int64, error) {
-	complete, err := f.paths(suffix)
+	files, err := f.list(suffix)
 	next := map[int32]int64{}
-	for batch := range complete {
-		if !batch.open {
-			next[batch.partition] = max(next[batch.partition], batch.last+1)
+	for _, of := range files {
+		if !of.open {
+			next[of.partition] = max(next[of.partition], of.last+1)
 		}
 	}
 	return next, err
 }
 
-// commit gives the complete files of a batch their names. They replace the open files of the partition.
-func (f folder) commit(batch extent, temps []string) error {
-	open, err := f.paths(openSuffix)
+// write writes the file of a batch of a day. It replaces the open files of the partition: an item is in one file, also after a crash,
+// because these are removed before the new file gets its name.
+func (f folder) write(day string, batch extent, write func(io.Writer) error) error {
+	path := filepath.Join(string(f), "day="+day, batch.name())
+	if err := durable.Folder(filepath.Dir(path)); err != nil {
+		return err
+	}
+	if err := durable.Write(path+tempSuffix, write); err != nil {
+		return err
+	}
+	files, err := f.list(openSuffix)
+	for _, open := range files {
+		if open.partition == batch.partition && open.last >= batch.first {
+			err = errors.Join(err, os.Remove(open.path))
+		}
+	}
 	if err != nil {
 		return err
 	}
-	for old, paths := range open {
-		if old.partition == batch.partition && old.last >= batch.first {
-			if err := removeAll(paths); err != nil {
-				return err
-			}
-		}
-	}
-	return renameAll(temps)
-}
-
-// create writes a file of a batch to disk, and returns its path.
-func (f folder) create(day string, batch extent, write func(io.Writer) error) (path string, err error) {
-	dir := filepath.Join(string(f), "day="+day)
-	if err := durable.Folder(dir); err != nil {
-		return "", err
-	}
-	path = filepath.Join(dir, batch.name()+tempSuffix)
-	return path, durable.Write(path, write)
-}
-
-func removeAll(paths []string) error {
-	var errs []error
-	for _, path := range paths {
-		errs = append(errs, os.Remove(path))
-	}
-	return errors.Join(errs...)
-}
-
-// renameAll removes the suffix of incomplete files. The names are durable when it returns.
-func renameAll(temps []string) error {
-	for _, path := range temps {
-		if err := durable.Rename(path, strings.TrimSuffix(path, tempSuffix)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return durable.Rename(path+tempSuffix, path)
 }
 
 // layout returns the layout of any file of the folder, and the path of the file; "": no files.
 func (f folder) layout() (l training.Layout, path string, err error) {
-	complete, err := f.paths(suffix)
-	for _, paths := range complete {
-		l, err = training.LayoutOf(paths[0])
-		return l, paths[0], err
+	files, err := f.list(suffix)
+	if err != nil || len(files) == 0 {
+		return l, "", err
 	}
-	return l, "", err
+	l, err = training.LayoutOf(files[0].path)
+	return l, files[0].path, err
 }

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -25,48 +26,49 @@ func (f folder) content(t *testing.T) map[string]string {
 	return got
 }
 
-func (f folder) temp(t *testing.T, day string, batch extent, text string) string {
-	t.Helper()
-	return must.Get(f.create(day, batch, func(out io.Writer) error {
-		_, err := io.WriteString(out, text)
-		return err
-	}))(t)
-}
-
-// A process that was killed before the first rename has written nothing. After it, the batch is complete.
-func TestRecover_CompletesOrDropsBatch(t *testing.T) {
-	f, batch := folder(t.TempDir()), extent{partition: 3, first: 120, last: 4711}
-	f.temp(t, "2026-11-20", batch, "a")
-	must.OK(t, f.recover())
-	if diff := gocmp.Diff(map[string]string{}, f.content(t)); diff != "" {
-		t.Errorf("killed before the first rename (-want +got):\n%s", diff)
-	}
-	temps := []string{f.temp(t, "2026-11-20", batch, "a"), f.temp(t, "2026-11-21", batch, "b")}
-	must.OK(t, renameAll(temps[:1]))
-	must.OK(t, f.recover())
-	want := map[string]string{
-		"day=2026-11-20/part-03-000000000120-000000004711.parquet": "a",
-		"day=2026-11-21/part-03-000000000120-000000004711.parquet": "b",
-	}
-	if diff := gocmp.Diff(want, f.content(t)); diff != "" {
-		t.Errorf("killed after the first rename (-want +got):\n%s", diff)
-	}
-	if next := must.Get(f.next())(t); next[3] != 4712 {
-		t.Errorf("continues at %v, want 4712", next)
+// writing returns a function that writes a text, and returns an error after it.
+func writing(text string, err error) func(io.Writer) error {
+	return func(out io.Writer) error {
+		_, failed := io.WriteString(out, text)
+		return errors.Join(failed, err)
 	}
 }
 
-// A half-written file does not replace an open file of the same batch.
-func TestRecover_DropsOpenBatch(t *testing.T) {
+// A process that is killed while it writes a file leaves the other files as they are, and nothing else after the next start.
+func TestRemoveIncomplete_KeepsOpenFileOfSameBatch(t *testing.T) {
 	f, batch := folder(t.TempDir()), extent{partition: 1, first: 5, last: 9, open: true}
-	must.OK(t, f.commit(batch, []string{f.temp(t, "2026-11-20", batch, "whole")}))
-	f.temp(t, "2026-11-20", batch, "ha")
-	must.OK(t, f.recover())
+	must.OK(t, f.write("2026-11-20", batch, writing("whole", nil)))
+	killed := errors.New("killed")
+	if err := f.write("2026-11-20", batch, writing("ha", killed)); !errors.Is(err, killed) {
+		t.Fatalf("got %v, want %v", err, killed)
+	}
+	must.OK(t, f.removeIncomplete())
 	if diff := gocmp.Diff(map[string]string{"day=2026-11-20/part-01-000000000005-000000000009-open.parquet": "whole"}, f.content(t)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	if next := must.Get(f.next())(t); next[1] != 0 {
 		t.Errorf("continues at %v, want the start of the open batch", next)
+	}
+}
+
+// The file of a batch replaces the open files from its first offset on, on any day, but not those of other partitions.
+func TestWrite_ReplacesOpenFiles(t *testing.T) {
+	f := folder(t.TempDir())
+	must.OK(t, f.write("2026-11-20", extent{partition: 3, first: 120, last: 199}, writing("a", nil)))
+	must.OK(t, f.write("2026-11-20", extent{partition: 3, first: 200, last: 299, open: true}, writing("b", nil)))
+	must.OK(t, f.write("2026-11-21", extent{partition: 3, first: 300, last: 399, open: true}, writing("c", nil)))
+	must.OK(t, f.write("2026-11-21", extent{partition: 4, first: 0, last: 399, open: true}, writing("d", nil)))
+	must.OK(t, f.write("2026-11-20", extent{partition: 3, first: 200, last: 249}, writing("e", nil)))
+	want := map[string]string{
+		"day=2026-11-20/part-03-000000000120-000000000199.parquet":      "a",
+		"day=2026-11-20/part-03-000000000200-000000000249.parquet":      "e",
+		"day=2026-11-21/part-04-000000000000-000000000399-open.parquet": "d",
+	}
+	if diff := gocmp.Diff(want, f.content(t)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	if next := must.Get(f.next())(t); next[3] != 250 {
+		t.Errorf("continues at %v, want 250", next)
 	}
 }
 

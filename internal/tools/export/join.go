@@ -15,9 +15,10 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// batch joins the visits at consecutive offsets of a partition with actions. Add the visits first.
+// batch joins the visits at consecutive offsets of a partition, on one day, with actions. Add the visits first.
 type batch struct {
 	extent
+	day    string
 	labels []Label
 	visits []visit
 	bytes  int            // of the encoded visits
@@ -102,20 +103,19 @@ var errUntil = errors.New("until")
 
 // partition writes the visits of a partition, starting at an offset.
 func (e *job) partition(ctx context.Context, partition int32, from int64) error {
-	b := newBatch(e.Labels)
-	b.extent = extent{partition: partition, first: from, last: from - 1}
-	name := e.VisitLog.Name
+	b, name := newBatch(e.Labels), e.VisitLog.Name
 	read := topics.Decoded(e.VisitLog, func(v *schemas.LoggedVisit, r *kgo.Record) error {
 		if !e.Until.IsZero() && v.Time >= schemas.MicrosOf(e.Until) {
 			return errUntil
 		}
 		open := b.open || !span{until: schemas.MicrosOf(e.Now)}.final(e.Labels, v.Time)
-		if open != b.open || b.bytes > e.MaxBatchBytes {
+		day := v.Time.Time().Format(time.DateOnly)
+		if day != b.day || open != b.open || b.bytes > e.MaxBatchBytes {
 			if err := e.flush(ctx, b); err != nil {
 				return err
 			}
 			b = newBatch(e.Labels)
-			b.extent = extent{partition, r.Offset, r.Offset, open}
+			b.day, b.extent = day, extent{partition, r.Offset, r.Offset, open}
 		}
 		b.last = r.Offset
 		e.add(b, v, len(r.Value))
@@ -136,36 +136,26 @@ func (e *job) add(b *batch, v *schemas.LoggedVisit, bytes int) {
 	b.addVisit(v, bytes)
 }
 
-// flush joins a batch with the actions and writes its files.
+// flush joins a batch with the actions and writes its file.
 func (e *job) flush(ctx context.Context, b *batch) error {
 	if len(b.visits) == 0 {
 		return nil
 	}
 	complete, err := e.join(ctx, b)
+	if err == nil {
+		err = e.files.write(b.day, b.extent, func(out io.Writer) error { return e.write(ctx, out, b, complete) })
+	}
 	if err != nil {
 		return err
 	}
-	byDay := map[string][]visit{}
-	for _, v := range b.visits {
-		day := v.Time.Time().Format(time.DateOnly)
-		byDay[day] = append(byDay[day], v)
-	}
-	var temps []string
-	for day, visits := range byDay {
-		path, err := e.files.create(day, b.extent, func(out io.Writer) error { return e.write(ctx, out, b, visits, complete) })
-		if err != nil {
-			return err
-		}
-		temps = append(temps, path)
-	}
 	e.total.Visits += len(b.visits)
 	e.total.Items += len(b.times)
-	e.total.Files += len(temps)
+	e.total.Files++
 	if b.open {
 		e.total.Open += len(b.visits)
 	}
 	e.progress.Add(len(b.visits))
-	return e.files.commit(b.extent, temps)
+	return nil
 }
 
 // join adds the actions to a batch, and returns the time for which they are complete.
@@ -193,13 +183,13 @@ func (e *job) join(ctx context.Context, b *batch) (span, error) {
 }
 
 // write writes a file.
-func (e *job) write(ctx context.Context, out io.Writer, b *batch, visits []visit, complete span) error {
-	layout := e.layout(visits)
+func (e *job) write(ctx context.Context, out io.Writer, b *batch, complete span) error {
+	layout := e.layout(b.visits)
 	w, err := training.NewWriter(out, layout)
 	if err != nil {
 		return err
 	}
-	for _, v := range visits {
+	for _, v := range b.visits {
 		for i := range v.Items {
 			r := row(layout, v, i)
 			r.Labels = b.labelsOf(v.item+i, complete)

@@ -45,30 +45,23 @@ func (m *inferred) addTo(v *schemas.LoggedVisit) {
 	for i := range v.Items {
 		item := &v.Items[i]
 		if at, received := row[item.Pin]; received {
-			item.Values, item.Outputs = m.valuesAt(at), m.outputsAt(v.Outputs, at)
+			item.Values, item.Outputs = m.at(at, v.Outputs)
 		}
 		for j := range item.Choices {
 			if at, received := row[item.Choices[j].Pin]; received {
-				item.Choices[j].Outputs = m.outputsAt(v.Outputs, at)
+				_, item.Choices[j].Outputs = m.at(at, v.Outputs)
 			}
 		}
 	}
 }
 
-func (m *inferred) valuesAt(row int) (list []schemas.LoggedNumber) {
-	if len(m.features) == 0 {
-		return nil
+// at returns the values of a row, and the outputs for it in the order of names.
+func (m *inferred) at(row int, names []string) (values, outputs []schemas.LoggedNumber) {
+	for i := range m.features {
+		values = append(values, schemas.LoggedNumber(m.request.Values[row][i]))
 	}
-	for _, value := range m.request.Values[row] {
-		list = append(list, schemas.LoggedNumber(value))
+	for _, name := range names {
+		outputs = append(outputs, schemas.LoggedNumber(m.outputs[name][row]))
 	}
-	return list
-}
-
-func (m *inferred) outputsAt(names []string, row int) []schemas.LoggedNumber {
-	list := make([]schemas.LoggedNumber, len(names))
-	for i, name := range names {
-		list[i] = schemas.LoggedNumber(m.outputs[name][row])
-	}
-	return list
+	return values, outputs
 }
