@@ -169,7 +169,7 @@ func TestGlobalTable_RetriesWhenRegistryIsUnavailable(t *testing.T) {
 	if registry.text, err = known.SchemaByID(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	binary.BigEndian.PutUint32(foreign.Value[1:], 999) // the id of another writer's schema
+	topicstest.ByOtherWriter(foreign.Value)
 	w.Send(w.deleted(t, "user:a", 1), foreign, w.deleted(t, "user:c", 1))
 	table := topics.DeletedUsers{GlobalTable: topics.NewGlobalTable(w.Kafka, streams.UsersDeleted, "a", logTo(t))}
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit())
@@ -187,17 +187,13 @@ func TestGlobalTable_RetriesWhenRegistryIsUnavailable(t *testing.T) {
 // A reader skips a record that can never be decoded, and fails if the registry is unavailable.
 func TestDecoded_FailsWhenRegistryIsUnavailable(t *testing.T) {
 	w := newWire(t)
-	known, err := schemas.NewRegistry(w.Registry)
-	must.OK(t, err)
-	streams, err := topics.Open(t.Context(), &flakyRegistry{Registry: known, failing: 1})
-	must.OK(t, err)
 	var got []schemas.UserID
-	read := topics.Decoded(streams.UsersDeleted, func(d *schemas.DeletedUser, _ *kgo.Record) error {
+	read := topics.Decoded(w.WithoutRegistry().UsersDeleted, func(d *schemas.DeletedUser, _ *kgo.Record) error {
 		got = append(got, d.User)
 		return nil
 	})
 	good, foreign := w.deleted(t, "user:a", 1), w.deleted(t, "user:b", 1)
-	binary.BigEndian.PutUint32(foreign.Value[1:], 999) // the id of another writer's schema
+	topicstest.ByOtherWriter(foreign.Value)
 	must.OK(t, read(&kgo.Record{Value: []byte("no record")}))
 	must.OK(t, read(good))
 	if err := read(foreign); !errors.Is(err, schemas.ErrRegistryUnavailable) {

@@ -135,15 +135,17 @@ func (e Eraser) wait(ctx context.Context, task topics.Progress) error {
 // deletedAt returns the time of a user's deletion, or nil if the user is not deleted.
 func (e Eraser) deletedAt(ctx context.Context, l *topics.Log, user schemas.UserID) (*time.Time, error) {
 	var at *time.Time
+	read := topics.Decoded(e.Streams.UsersDeleted, func(d *schemas.DeletedUser, _ *kgo.Record) error {
+		if at == nil {
+			at = new(d.Time.Time())
+		}
+		return nil
+	})
 	err := l.ReadKey(ctx, topics.UsersDeleted, string(user), func(r *kgo.Record) error {
 		if string(r.Key) != string(user) {
 			return nil
 		}
-		if rec, err := e.Streams.UsersDeleted.Decode(r.Value); err == nil && at == nil {
-			t := rec.Time.Time()
-			at = &t
-		}
-		return nil
+		return read(r)
 	})
 	return at, err
 }

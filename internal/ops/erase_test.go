@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"strconv"
@@ -99,5 +100,18 @@ func TestEraser_RecordsOperator(t *testing.T) {
 	})
 	if err != nil || len(got) != 1 || got[0].Key != topics.OperatorHeader || string(got[0].Value) != "ann@host" {
 		t.Errorf("got headers %v and error %v, want the operator", got, err)
+	}
+}
+
+// If the registry is unavailable, a deletion may be missing, so a user does not count as not deleted.
+func TestDeletedAt_FailsWhenRegistryIsUnavailable(t *testing.T) {
+	c := topicstest.Start(t, 0)
+	deleted := must.Get(c.Streams.UsersDeleted.Encode(&schemas.DeletedUser{User: "user:7", Time: 1}))(t)
+	c.Send(&kgo.Record{Topic: topics.UsersDeleted, Key: []byte("user:7"), Value: topicstest.ByOtherWriter(deleted)})
+	l := must.Get(topics.NewLog(c.Kafka))(t)
+	defer l.Close()
+	_, err := Eraser{Setup: c.Setup(), Streams: c.WithoutRegistry()}.deletedAt(t.Context(), l, "user:7")
+	if !errors.Is(err, schemas.ErrRegistryUnavailable) {
+		t.Errorf("got %v, want %v", err, schemas.ErrRegistryUnavailable)
 	}
 }

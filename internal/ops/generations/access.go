@@ -53,14 +53,13 @@ func (a *access) wait(ctx context.Context, task topics.Progress) error {
 }
 
 // newestRun returns the name of the run with the newest record in a stream, of the runs with a prefix; "": there is none. It
-// calls visit for each record of these runs, and skips records that cannot be decoded.
+// calls visit for each record of these runs, and skips records that can never be decoded.
 func newestRun[T any](
 	ctx context.Context, l *topics.Log, s topics.Stream[T], prefix string, runOf func(*T) string, visit func(*T, *kgo.Record),
 ) (run string, err error) {
 	var newest time.Time
-	err = l.ReadAll(ctx, s.Name, func(rec *kgo.Record) error {
-		value, err := s.Decode(rec.Value)
-		if err != nil || !strings.HasPrefix(runOf(value), prefix) {
+	err = l.ReadAll(ctx, s.Name, topics.Decoded(s, func(value *T, rec *kgo.Record) error {
+		if !strings.HasPrefix(runOf(value), prefix) {
 			return nil
 		}
 		if !rec.Timestamp.Before(newest) {
@@ -68,7 +67,7 @@ func newestRun[T any](
 		}
 		visit(value, rec)
 		return nil
-	})
+	}))
 	return run, err
 }
 

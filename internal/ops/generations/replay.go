@@ -142,13 +142,12 @@ func (at reached) with(pass, partition int32, next int64) reached {
 // choose selects the pins of the followees.
 func (r *replayer) choose(ctx context.Context) error {
 	r.pins = map[schemas.PinID]struct{}{}
-	return r.log.ReadAll(ctx, topics.Pins, func(rec *kgo.Record) error {
-		e, err := r.streams.Pins.Decode(rec.Value)
-		if err == nil && r.names(e) {
+	return r.log.ReadAll(ctx, topics.Pins, topics.Decoded(r.streams.Pins, func(e *schemas.PinEvent, _ *kgo.Record) error {
+		if r.names(e) {
 			r.pins[schemas.PinID(e.Object)] = struct{}{}
 		}
 		return nil
-	})
+	}))
 }
 
 // names reports whether an event names one of the followees.

@@ -1,6 +1,8 @@
 package generations
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -41,5 +43,24 @@ func TestReplayer_SkipsBatchThatIsTooLargeToRead(t *testing.T) {
 	}
 	if want := 2 * 2; got.Events != int64(want) || written != want { // in each of two passes
 		t.Errorf("got %d events, %d records, want %d: of both sides of the batch", got.Events, written, want)
+	}
+}
+
+// If the registry is unavailable, records may be missing, so no run and no pins are chosen from the others.
+func TestReplayer_FailsWhenRegistryIsUnavailable(t *testing.T) {
+	c := topicstest.Start(t, 0)
+	a := must.Get(open(t.Context(), c.Setup()))(t)
+	t.Cleanup(a.close)
+	replay := must.Get(a.streams.Replays.Encode(&schemas.Replay{Pin: "pin:1", Run: "all-1"}))(t)
+	pin := must.Get(a.streams.Pins.Encode(&schemas.PinEvent{Event: schemas.Event{ID: "p", Actor: "user:ada", Verb: schemas.Create, Object: "pin:1"}}))(t)
+	must.OK(t, topics.Produce(t.Context(), a.client,
+		&kgo.Record{Topic: topics.Replays, Key: []byte("pin:1"), Value: topicstest.ByOtherWriter(replay)},
+		&kgo.Record{Topic: topics.Pins, Key: []byte("pin:1"), Value: topicstest.ByOtherWriter(pin)}))
+	a.streams = c.WithoutRegistry()
+	r := &replayer{access: a}
+	for name, f := range map[string]func(context.Context) error{"find the run": r.findRun, "choose the pins": r.choose} {
+		if err := f(t.Context()); !errors.Is(err, schemas.ErrRegistryUnavailable) {
+			t.Errorf("%s: got %v, want %v", name, err, schemas.ErrRegistryUnavailable)
+		}
 	}
 }
