@@ -152,12 +152,18 @@ func (t table) takeSlot(sum decay.Amount) int64 {
 	if free := firstFree(taken); free <= int64(t.cfg.Popular.MaxPins) {
 		return free
 	}
-	weakest := slices.MinFunc(taken, func(a, b slot) int { return cmp.Compare(score(a.sum, halfLife), score(b.sum, halfLife)) })
-	if score(sum, halfLife) > score(weakest.sum, halfLife) {
-		return weakest.number
+	slices.SortFunc(taken, func(a, b slot) int { return cmp.Compare(score(a.sum, halfLife), score(b.sum, halfLife)) })
+	weakest := taken[0]
+	if score(sum, halfLife) <= score(weakest.sum, halfLife) {
+		rows.PutValue(common, []byte{weakestRow}, &weakest)
+		return 0
 	}
-	rows.PutValue(common, []byte{weakestRow}, &weakest)
-	return 0
+	next := slot{sum: sum} // the weakest slot after this one has been taken
+	if len(taken) > 1 && score(taken[1].sum, halfLife) < score(sum, halfLife) {
+		next = taken[1]
+	}
+	rows.PutValue(common, []byte{weakestRow}, &next)
+	return weakest.number
 }
 
 // slots returns the slots in use, by number. It frees those above the maximum, which may have been lowered.

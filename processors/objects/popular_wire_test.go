@@ -108,6 +108,20 @@ func TestPopular_KeepsStrongestPinsOfPartition(t *testing.T) {
 	}
 }
 
+// After a pin has taken the weakest slot, one that is stronger than the other slot takes that.
+func TestPopular_TakesSlotsInOrderOfStrength(t *testing.T) {
+	t.Parallel()
+	r := newPopularRig(t)
+	pins := r.pinsIn(4)
+	for i, saves := range []int{0, 1, 3, 2} {
+		r.create(pins[i], now())
+		users := []string{"a", "b", "c"}
+		r.act(schemas.Save, pins[i], users[:saves]...)
+		r.act(schemas.Click, pins[i], users[saves:]...)
+	}
+	r.expect(t, "the weaker slot before the stronger one", pins[2], pins[3])
+}
+
 // The record of a popular pin has its current facets. A deleted pin, and one that is too old, leaves, and its slot is free.
 func TestPopular_FollowsChangesOfPin(t *testing.T) {
 	t.Parallel()
