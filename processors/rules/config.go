@@ -104,19 +104,8 @@ func Default() Feeds {
 // Home is the name of the default feed.
 const Home = "home"
 
-// Share returns the target share of a source. Exploration and popular pins have none unless Shares names them.
-func (f Feed) Share(s schemas.Source) float64 {
-	if share, ok := f.Shares[s]; ok || s == schemas.Explore || s == schemas.FromPopular || f.Fills(s) {
-		return share
-	}
-	return f.DefaultShare
-}
-
 // Outputs returns the names of the model's outputs that the feed uses; none: the first output.
 func (f Feed) Outputs() []string { return slices.Sorted(maps.Keys(f.Utility)) }
-
-// Fills reports whether a source fills the places that the shares leave over.
-func (f Feed) Fills(s schemas.Source) bool { return slices.Contains(f.Fill, s) }
 
 // validate returns an error that lists every value that is out of bounds.
 func (f Feed) validate() error {

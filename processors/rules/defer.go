@@ -39,7 +39,7 @@ func (f Feed) deferWeak(v *Visit, queues []queue) *selection {
 		return s
 	}
 	s.applyBudget(s.weakest())
-	s.queues = s.withoutWithheld(queues)
+	s.queues = withoutPins(queues, s.withheld)
 	return s
 }
 
@@ -141,19 +141,6 @@ func (s *selection) applyBudget(weak []schemas.PinID) {
 	for _, pin := range s.overBudget {
 		s.withheld[pin] = true
 	}
-}
-
-// withoutWithheld returns queues without the withheld pins: another source must not show them either.
-func (s *selection) withoutWithheld(queues []queue) []queue {
-	if len(s.withheld) == 0 {
-		return queues
-	}
-	left := make([]queue, len(queues))
-	for i, q := range queues {
-		items := slices.DeleteFunc(slices.Clone(q.items), func(it item) bool { return s.withheld[it.Pin] })
-		left[i] = queue{source: q.source, items: items}
-	}
-	return left
 }
 
 // remember returns the memory after a visit. If the sources with shares leave places over, it defers weak items beyond the

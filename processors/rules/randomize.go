@@ -46,16 +46,6 @@ func (f Feed) randomize(a *arrangement, v *Visit, queues []queue) Relaxation {
 	return levels[reached].level
 }
 
-// pinsOfOptions returns the pins of all options.
-func (a *arrangement) pinsOfOptions() (list []schemas.PinID) {
-	for _, options := range a.options {
-		for i := range options {
-			list = append(list, options[i].Pin)
-		}
-	}
-	return list
-}
-
 // relaxedOptions returns the candidates for the next place with the first caps that admit any, and the index of these caps.
 func (a *arrangement) relaxedOptions(levels []relaxedCaps, queues []queue, n int) ([]option, int) {
 	for i, caps := range levels {

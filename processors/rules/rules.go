@@ -51,10 +51,13 @@ type Chunk struct {
 // Make returns the chunk of a visit.
 func (f Feed) Make(v Visit, pools []Pool, k Signals) Chunk {
 	d := f.decide(v, pools, k, "")
-	return Chunk{
-		Items: d.list, Memory: d.remember(&v, d.arrangement), Expired: d.expired, Relaxed: d.relaxed,
-		Weak: d.weak, Options: d.pinsOfOptions(),
+	chunk := Chunk{Items: d.list, Memory: d.remember(&v, d.arrangement), Expired: d.expired, Relaxed: d.relaxed, Weak: d.weak}
+	for _, options := range d.options {
+		for i := range options {
+			chunk.Options = append(chunk.Options, options[i].Pin)
+		}
 	}
+	return chunk
 }
 
 // decision is the result of the rules for the candidates of a visit.
@@ -84,7 +87,8 @@ func (f Feed) decide(v Visit, pools []Pool, k Signals, watch schemas.PinID) (d d
 	fill := filling.rescore(pools, k)
 	d.all = slices.Concat(d.all, fill)
 	if len(d.list) < v.Limit {
-		filling.place(&d, &v, d.withoutWithheld(fill), k)
+		left := withoutPins(fill, d.withheld)
+		filling.place(&d, &v, left, k)
 	}
 	return d
 }

@@ -1,24 +1,24 @@
 // Package generator composes the chunks for visits. It reads the rows of the group pools and writes none: the Served that a
 // visit publishes contains the new state, and the group applies it to the rows.
 //
-// A chunk is composed in these steps, which chunk.go calls:
+// Chunk composes a chunk in these steps (chunk.go, compose.go), which pass on a composition (composition.go):
 //
-//  1. awaitPrevious waits until the Served of the user's previous visit is applied or has failed (wait.go).
-//  2. gatherOffers requests the candidates of external sources (external.go).
-//  3. readWhenReady waits until this process may read the user's rows (wait.go). On one snapshot of them, gather reads the
+//  1. awaitPrevious waits until the Served of the user's previous visit is applied or has failed (reserve.go).
+//  2. gatherOffers requests the candidates of external sources (external.go, protocol.go).
+//  3. readWhenReady waits until this process may read the user's rows (session.go). On one snapshot of them, gather reads the
 //     signals for the rules, and filter the best candidates of each source that the user may be shown (gather.go).
 //  4. score requests the scores of the external model (score.go), and gatherEmbeddings the embeddings for the spacing of similar
 //     pins (embeddings.go).
-//  5. arrange applies the rules of the feed and checks the chosen pins (package rules). If some of them were seen, or if the chunk
-//     is short without the popular pins, steps 3 to 5 run again with other candidates.
-//  6. reserve keeps the pins from other chunks until the outcome of the visit is known (wait.go).
+//  5. arrange applies the rules of the feed (package rules) and checks the chosen pins (arrange.go, chosen.go). If some of them were
+//     seen, or if the chunk is short without the popular pins, steps 3 to 5 run again with other candidates.
+//  6. reserve keeps the pins from other chunks until the outcome of the visit is known (reserve.go).
 //
 // A peek takes the same steps except the last, so it returns the chunk of the next visit.
 //
 // # Partitions that move
 //
 // Only the process that owns the user's partition composes chunks. A new owner first applies every Served that visits with a
-// chunk of the previous owner may publish; see wait.go.
+// chunk of the previous owner may publish; see session.go.
 //
 // # Performance
 //

@@ -66,3 +66,15 @@ func (p *Popular) candidates() []layout.Candidate {
 	defer p.mu.RUnlock()
 	return p.pins
 }
+
+// offerPopular adds the popular pins to the offers of a composition. It reports whether there are any.
+func (g *Generator) offerPopular(c *composition) bool {
+	if p := g.deps.Popular; p != nil && !p.Ready() {
+		c.degrade(degradedPopular)
+	}
+	list := g.deps.Popular.candidates()
+	if len(list) > 0 {
+		c.offers[schemas.FromPopular] = list
+	}
+	return len(list) > 0
+}

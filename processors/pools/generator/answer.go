@@ -6,10 +6,33 @@ import (
 
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
+	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/schemas/visibility"
 	"github.com/smartfeed/smartfeed/topics"
 )
+
+// chunk returns the response for a composition.
+func (g *Generator) chunk(c *composition) *schemas.Chunk {
+	chunk := &schemas.Chunk{
+		Served:   schemas.Served{ID: c.Served, User: c.User, Time: c.Time, Feed: c.Feed, Arm: c.arm},
+		Head:     c.head,
+		Degraded: c.degraded, Inactive: c.inactive, Announce: c.announce,
+	}
+	if c.rules.Seen == rules.Reported {
+		chunk.Served.ReportWithin = c.rules.ReportTimeout.Microseconds()
+	}
+	if c.result == nil && !c.repeated {
+		chunk.Recent = []schemas.FeedEntry{}
+		return chunk
+	}
+	if c.result != nil {
+		chunk.Served.Items, chunk.Served.Memory, chunk.Served.Expired = c.result.Items, c.result.Memory, c.result.Expired
+		chunk.Served.Logged = c.logged
+	}
+	chunk.ReadRecent = func(ctx context.Context) ([]schemas.FeedEntry, error) { return g.recall(ctx, c) }
+	return chunk
+}
 
 // recall returns the user's newest materialized entries, newest first, as of the time when the rows were read. Each
 // entry that was added since replaces the oldest one. Entries that the user may no longer see are empty, like swept
