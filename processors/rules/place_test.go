@@ -25,6 +25,25 @@ func drawPopular(t *rapid.T) Pool {
 	return p
 }
 
+// A pin that is deferred in a source with a share is not shown as a popular one.
+func TestMake_DeferredPinIsNotShownAsPopular(t *testing.T) {
+	f := Feed{
+		Shares: map[schemas.Source]float64{schemas.Following: 1}, ShareWindow: 100, Fill: []schemas.Source{schemas.FromPopular},
+		Defer: Defer{Margin: 1, SessionTimeout: time.Hour, Expiry: time.Hour},
+	}
+	pools := []Pool{
+		{Source: schemas.Following, Candidates: []Candidate{{Pin: "pin:strong", PoolScore: 10}, {Pin: "pin:weak", PoolScore: 5}}},
+		{Source: schemas.FromPopular, Candidates: []Candidate{{Pin: "pin:weak", PoolScore: 2}, {Pin: "pin:other", PoolScore: 1}}},
+	}
+	var got []schemas.PinID
+	for _, it := range f.Make(Visit{User: "user:me", Time: 1e12, Limit: 4}, pools, Signals{}).Items {
+		got = append(got, it.Pin)
+	}
+	if want := []schemas.PinID{"pin:strong", "pin:other"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 // A full chunk is the same with and without popular pins. A short one has them after its other items, in order, each pin once, and
 // is full if there are enough. The memory defers the same candidates.
 func TestMake_FillsOnlyPlacesLeftOver(t *testing.T) {

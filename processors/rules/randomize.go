@@ -13,8 +13,8 @@ func (f Feed) randomizes() bool { return f.Randomize.Candidates > 0 }
 
 // option is a candidate for a place.
 type option struct {
-	*item
-	schemas.Choice
+	*item          // valid until spacing changes the order of the items
+	schemas.Choice // as it was when the place was drawn
 }
 
 // randomize takes items from the queues until the arrangement has the limit of the visit, without repeating a pin. For each place it
@@ -32,7 +32,9 @@ func (f Feed) randomize(a *arrangement, v *Visit, queues []queue) Relaxation {
 	queues = slices.Clone(queues)
 	a.spacing = newSpacing(f.Spacing, a.vectors, a.list, queues)
 	for len(a.list) < v.Limit {
-		a.spacing.applyToCopies(queues)
+		for i := range queues {
+			a.spacing.apply(&queues[i])
+		}
 		options, level := a.relaxedOptions(levels, queues, f.Randomize.Candidates)
 		if len(options) == 0 {
 			break

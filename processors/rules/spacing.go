@@ -97,17 +97,6 @@ func (s *spacing) apply(q *queue) {
 	}
 }
 
-// applyToCopies is like apply for all queues, but does not change items that an option points to.
-func (s *spacing) applyToCopies(queues []queue) {
-	if s == nil {
-		return
-	}
-	for i := range queues {
-		queues[i].items = slices.Clone(queues[i].items)
-		s.apply(&queues[i])
-	}
-}
-
 // compare includes further items above, and returns the increase of the similarity.
 func (n *nearness) compare(above []Vector) (increase float64) {
 	before := n.similarity
