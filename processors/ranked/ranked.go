@@ -38,7 +38,7 @@ func Score[T ~float64](s string) T {
 
 // AppendVersion appends a version as eight bytes that sort in ascending order.
 func AppendVersion(b []byte, v schemas.Version) []byte {
-	return binary.BigEndian.AppendUint64(b, uint64(v)^signBit)
+	return packed.AppendOrdered(b, v)
 }
 
 // Version decodes the first eight bytes of s. It panics if s is shorter.

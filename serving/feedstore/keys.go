@@ -2,8 +2,8 @@ package feedstore
 
 import (
 	"bytes"
-	"encoding/binary"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -97,7 +97,7 @@ func after(key []byte) []byte { return append(bytes.Clone(key), 0) }
 
 // appendDown appends n so that the bytes sort in the reverse order of the numbers, the greatest first.
 func appendDown(b []byte, n int64) []byte {
-	return binary.BigEndian.AppendUint64(b, ^(uint64(n) ^ (1 << 63)))
+	return packed.AppendOrdered(b, ^n)
 }
 
-func down(b []byte) int64 { return int64(^binary.BigEndian.Uint64(b) ^ (1 << 63)) }
+func down(b []byte) int64 { return ^packed.FirstOrdered[int64](b) }
