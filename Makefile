@@ -31,7 +31,7 @@ endif
 # Tests compile faster without cgo. Builds and benchmarks use cgo if there is a C compiler: without it, Pebble's caches are on
 # Go's heap and need 1.6 times the memory (see Limits in README.md). The race detector requires cgo.
 test test-slow mutants: export CGO_ENABLED ?= 0
-# Less frequent garbage collection takes a sixth less CPU time, at twice the memory: at most 1 GiB for each package.
+# Less frequent garbage collection takes a sixth less CPU time, and more memory.
 test test-slow: export GOGC ?= 400
 test-racy test-race: export CGO_ENABLED = 1
 

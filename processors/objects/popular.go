@@ -152,18 +152,15 @@ func (t table) takeSlot(sum decay.Amount) int64 {
 	if free := firstFree(taken); free <= int64(t.cfg.Popular.MaxPins) {
 		return free
 	}
-	slices.SortFunc(taken, func(a, b slot) int { return cmp.Compare(score(a.sum, halfLife), score(b.sum, halfLife)) })
-	weakest := taken[0]
-	if score(sum, halfLife) <= score(weakest.sum, halfLife) {
-		rows.PutValue(common, []byte{weakestRow}, &weakest)
-		return 0
+	weaker := func(a, b slot) int { return cmp.Compare(score(a.sum, halfLife), score(b.sum, halfLife)) }
+	slices.SortFunc(taken, weaker)
+	number := int64(0)
+	if score(sum, halfLife) > score(taken[0].sum, halfLife) {
+		number, taken[0].sum = taken[0].number, sum
 	}
-	next := slot{sum: sum} // the weakest slot after this one has been taken
-	if len(taken) > 1 && score(taken[1].sum, halfLife) < score(sum, halfLife) {
-		next = taken[1]
-	}
-	rows.PutValue(common, []byte{weakestRow}, &next)
-	return weakest.number
+	weakest := slices.MinFunc(taken, weaker) // after the slot is taken
+	rows.PutValue(common, []byte{weakestRow}, &weakest)
+	return number
 }
 
 // slots returns the slots in use, by number. It frees those above the maximum, which may have been lowered.

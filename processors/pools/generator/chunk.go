@@ -18,10 +18,11 @@ import (
 // Chunk returns a *rows.NotOwnerError if this process does not own the user's partition. It may also return an error that
 // wraps schemas.ErrUnknownFeed, the error of ctx, or a read error.
 func (g *Generator) Chunk(ctx context.Context, req schemas.ChunkRequest) (*schemas.Chunk, error) {
-	if err := checkServed(req); err != nil {
-		return nil, fmt.Errorf("chunk for %s: %w", req.User, err)
+	var c *composition
+	err := checkServed(req)
+	if err == nil {
+		c, err = g.newComposition(req)
 	}
-	c, err := g.newComposition(req)
 	if err == nil {
 		err = g.composeNext(ctx, c)
 	}
