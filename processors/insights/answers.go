@@ -1,10 +1,6 @@
 package insights
 
-import (
-	"bytes"
-
-	"github.com/smartfeed/smartfeed/schemas"
-)
+import "github.com/smartfeed/smartfeed/schemas"
 
 // dormantAfter is the number of days without an action after which a user is dormant.
 const dormantAfter = 28
@@ -85,9 +81,8 @@ type funnel struct {
 	verbs  []schemas.Verb
 	within schemas.Micros
 
-	user  []byte           // present user
-	begun []schemas.Micros // for each step, the latest start from which it was reached
-	far   int              // number of steps reached
+	begun []schemas.Micros // for each step, the latest start from which the present user reached it
+	far   int              // number of steps that the present user reached
 }
 
 // never is the start of a step that was not reached.
@@ -104,27 +99,25 @@ func newFunnel(verbs []schemas.Verb, within schemas.Micros) *funnel {
 	return f
 }
 
-// add adds actions of a user in ascending time. All actions of a user come before those of the next one.
-func (f *funnel) add(user []byte, acts []act) {
-	if f.user == nil || !bytes.Equal(user, f.user) {
-		f.user, f.far = append(f.user[:0], user...), 0
-		for i := range f.begun {
-			f.begun[i] = never
-		}
+// add adds the entries of a user, in ascending time.
+func (f *funnel) add(entries []entry) {
+	f.far = 0
+	for i := range f.begun {
+		f.begun[i] = never
 	}
-	for _, a := range acts {
-		f.act(a)
+	for _, e := range entries {
+		f.act(e)
 	}
 }
 
-func (f *funnel) act(a act) {
+func (f *funnel) act(e entry) {
 	for i := len(f.verbs) - 1; i >= 0; i-- { // backwards, so that an action counts for one step only
 		switch {
-		case a.verb != f.verbs[i]:
+		case e.what != string(f.verbs[i]):
 			continue
 		case i == 0:
-			f.begun[0] = a.at
-		case f.begun[i-1] != never && a.at-f.begun[i-1] <= f.within:
+			f.begun[0] = e.at
+		case f.begun[i-1] != never && e.at-f.begun[i-1] <= f.within:
 			f.begun[i] = max(f.begun[i], f.begun[i-1])
 		default:
 			continue

@@ -1,6 +1,7 @@
 package insights
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"testing"
@@ -149,6 +150,16 @@ func TestCountHour_RejectsCorruptRows(t *testing.T) {
 	}
 }
 
+// A row of an earlier version holds a whole day, and comes before the blocks of its day.
+func TestSequenceOf_RowWithoutBlock(t *testing.T) {
+	whole := sequenceName("user:1", today)
+	for _, name := range [][]byte{whole, blockName("user:1", today, 0), blockName("user:1", today, lastBlock)} {
+		if user, d := sequenceOf(name); string(user) != "user:1" || d != today || bytes.Compare(name, whole) < 0 {
+			t.Errorf("%q: got user %q, day %s", name, user, d)
+		}
+	}
+}
+
 // everyone is a set of users in memory.
 type everyone map[schemas.UserID][]day
 
@@ -228,11 +239,11 @@ func (e everyone) retention(n int) []schemas.Cohort {
 // A funnel finds the largest number of steps that any selection of actions reaches.
 func TestFunnel_EqualsBruteForce(t *testing.T) {
 	verbs := []schemas.Verb{"view", "click", "save"}
-	var far func(acts []act, steps []schemas.Verb, from, begun, within schemas.Micros) int
-	far = func(acts []act, steps []schemas.Verb, from, begun, within schemas.Micros) int {
+	var far func(acts []entry, steps []schemas.Verb, from, begun, within schemas.Micros) int
+	far = func(acts []entry, steps []schemas.Verb, from, begun, within schemas.Micros) int {
 		best := 0
 		for i, a := range acts {
-			if len(steps) == 0 || a.verb != steps[0] || begun >= 0 && a.at-begun > within {
+			if len(steps) == 0 || a.what != string(steps[0]) || begun >= 0 && a.at-begun > within {
 				continue
 			}
 			start := begun
@@ -244,16 +255,16 @@ func TestFunnel_EqualsBruteForce(t *testing.T) {
 		return best
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		var acts []act
+		var acts []entry
 		at := schemas.Micros(1)
 		for range rapid.IntRange(0, 9).Draw(t, "acts") {
 			at += schemas.Micros(rapid.IntRange(0, 3).Draw(t, "pause")) * 1e6
-			acts = append(acts, act{at, rapid.SampledFrom(verbs).Draw(t, "verb")})
+			acts = append(acts, entry{at, string(rapid.SampledFrom(verbs).Draw(t, "verb"))})
 		}
 		steps := rapid.SliceOfN(rapid.SampledFrom(verbs), 1, 4).Draw(t, "steps")
 		within := schemas.Micros(rapid.IntRange(1, 8).Draw(t, "within")) * 1e6
 		f := newFunnel(steps, within)
-		f.add([]byte("user:1"), acts)
+		f.add(acts)
 		if got, want := f.far, far(acts, steps, 0, -1, within); got != want {
 			t.Fatalf("%v in %v of %v: got %d, want %d", steps, within, acts, got, want)
 		}

@@ -1,8 +1,6 @@
 package insights
 
 import (
-	"bytes"
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,29 +30,24 @@ type exposures struct {
 	verbs   []schemas.Verb
 	tallies experiment.Tallies
 
-	user []byte // present user
-	seen []exposure
-	acts []act
+	seen []exposure // of the present user
 }
 
 func newExposures(verbs []schemas.Verb) *exposures {
 	return &exposures{verbs: verbs, tallies: experiment.Tallies{Verbs: schemas.Strings(verbs)}}
 }
 
-// add adds a day of a user. All days of a user come before those of the next one.
-func (e *exposures) add(user []byte, d day, row []byte) error {
-	if !bytes.Equal(user, e.user) {
-		e.countUser()
-		e.user = append(e.user[:0], user...)
-	}
-	err := eachEntry(d, row, func(at schemas.Micros, entry []byte) {
-		if visit, ok := bytes.CutPrefix(entry, []byte(visitPrefix)); ok {
-			e.addVisit(at, string(visit))
+// add adds the entries of a user.
+func (e *exposures) add(entries []entry) {
+	e.seen = e.seen[:0]
+	for _, x := range entries {
+		if visit, ok := strings.CutPrefix(x.what, visitPrefix); ok {
+			e.addVisit(x.at, visit)
 		}
-	})
-	acts, failed := actsIn(d, row, e.verbs)
-	e.acts = append(e.acts, acts...)
-	return cmp.Or(err, failed)
+	}
+	for _, x := range e.seen {
+		e.count(x, entries)
+	}
 }
 
 func (e *exposures) addVisit(at schemas.Micros, visit string) {
@@ -70,30 +63,26 @@ func (e *exposures) addVisit(at schemas.Micros, visit string) {
 	e.seen[i].items += n
 }
 
-// countUser adds the present user to the tallies, and forgets the user.
-func (e *exposures) countUser() {
-	for _, x := range e.seen {
-		one := experiment.Tally{Count: experiment.Count{Users: 1, Visits: x.visits, Items: x.items}, Actions: make([]experiment.ActionTally, len(e.verbs))}
-		if slices.ContainsFunc(e.seen, func(o exposure) bool { return o.feed == x.feed && o.arm != x.arm }) {
-			one.Switched = 1
-		}
-		for i, verb := range e.verbs {
-			a := &one.Actions[i]
-			for _, act := range e.acts {
-				if act.verb == verb && act.at >= x.first {
-					a.Count++
-				}
-			}
-			a.PerItem.Add(float64(a.Count), float64(x.items))
-			a.PerVisit.Add(float64(a.Count), float64(x.visits))
-		}
-		e.tallies.Of(x.feed, x.arm).Merge(one)
+// count adds what the present user saw in one arm, and did afterwards, to the tallies.
+func (e *exposures) count(x exposure, entries []entry) {
+	one := experiment.Tally{Count: experiment.Count{Users: 1, Visits: x.visits, Items: x.items}, Actions: make([]experiment.ActionTally, len(e.verbs))}
+	if slices.ContainsFunc(e.seen, func(o exposure) bool { return o.feed == x.feed && o.arm != x.arm }) {
+		one.Switched = 1
 	}
-	e.seen, e.acts = e.seen[:0], e.acts[:0]
+	for i, verb := range e.verbs {
+		a := &one.Actions[i]
+		for _, did := range entries {
+			if did.what == string(verb) && did.at >= x.first {
+				a.Count++
+			}
+		}
+		a.PerItem.Add(float64(a.Count), float64(x.items))
+		a.PerVisit.Add(float64(a.Count), float64(x.visits))
+	}
+	e.tallies.Of(x.feed, x.arm).Merge(one)
 }
 
 // result returns the tallies of all users that were added.
 func (e *exposures) result() []experiment.Tally {
-	e.countUser()
-	return append([]experiment.Tally{}, e.tallies.All...) // not nil
-}
+	return append([]experiment.Tally{}, e.tallies.All...)
+} // not nil

@@ -4,8 +4,8 @@
 //
 //	owner   user
 //	in      actions-enriched (key actor), served (key user), users-deleted (key user)
-//	rows    common: of a user, the first day and the days of activity; of a user and day, verbs and visits with their times;
-//	        of an interest, the actions of the partition's users by weekday and hour
+//	rows    common: of a user, the first day and the days of activity; of a user and day, verbs and visits with their times, in
+//	        blocks; of an interest, the actions of the partition's users by weekday and hour
 //	out     none; Reader answers with the part of one partition, and serving/insight merges the parts
 //	timers  sequences expire
 //
@@ -26,10 +26,11 @@
 // # Drops
 //
 // Dropped records are counted by reason: deleted_user; full_day is a visit, or an action that otherwise counts, that is not in
-// the sequence of its day, which has maxSequence bytes.
+// the sequence of its day, which has maxBlocks blocks.
 package insights
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -85,7 +86,7 @@ type group struct {
 // The kinds of rows, by the first byte of their names.
 const (
 	rowUser     = 'u' // user → activity
-	rowSequence = 's' // user, 0, day → acts: microseconds of the day (varint), verb or visit (text)…, in the order of arrival
+	rowSequence = 's' // user, 0, day, block → entries: microseconds of the day (varint), verb or visit (text)…, in the order of arrival
 	rowHours    = 'h' // interest → 7 × 24 varints: actions by weekday and hour
 )
 
@@ -123,39 +124,52 @@ func (g *group) visit(tx *rows.Tx, v *schemas.Served) error {
 	return nil
 }
 
-// maxSequence is the maximum size of a user's day in bytes, some six thousand actions. Each added action rewrites the
-// row, and no person does more in a day.
-const maxSequence = 64 << 10
+// A sequence of a day is a list of blocks, because each added entry rewrites a row. No person fills maxBlocks in a day: they
+// are some six thousand actions.
+const (
+	maxBlock  = 512 // bytes
+	maxBlocks = 128
+	lastBlock = 1<<32 - 1 // number of the block that grows; the others count from 0
+)
 
 // sequences returns the prefix of a user's sequences.
 func sequences(user schemas.UserID) []byte { return append(append([]byte{rowSequence}, user...), 0) }
 
+// sequenceName returns the prefix of the blocks of a day.
 func sequenceName(user schemas.UserID, d day) []byte {
 	return binary.BigEndian.AppendUint32(sequences(user), uint32(d)^1<<31)
 }
 
-// sequenceOf returns the user and the day of a sequence's name.
+func blockName(user schemas.UserID, d day, block int) []byte {
+	return binary.BigEndian.AppendUint32(sequenceName(user, d), uint32(block))
+}
+
+// sequenceOf returns the user and the day of a block's name.
 func sequenceOf(name []byte) (user []byte, d day) {
-	at := len(name) - 4
-	return name[1 : at-1], day(binary.BigEndian.Uint32(name[at:]) ^ 1<<31)
+	user, rest, _ := bytes.Cut(name[1:], []byte{0})
+	return user, day(binary.BigEndian.Uint32(rest) ^ 1<<31)
 }
 
 // addToSequence adds an entry to its user's day, unless the day is full.
 func (g *group) addToSequence(tx *rows.Tx, user schemas.UserID, at schemas.Micros, entry string) {
 	d := dayOf(at)
-	name, common := sequenceName(user, d), tx.Common()
+	name, common := blockName(user, d, lastBlock), tx.Common()
 	row := common.Load(name)
 	if row == nil {
 		row = []byte{format}
 		g.schedule(common, user, d)
 	}
-	grown := binary.AppendVarint(slices.Clip(row), int64(at-d.start()))
-	grown = packed.AppendText(grown, entry)
-	if len(grown) > maxSequence {
-		tx.Count("full_day")
-		return
+	added := packed.AppendText(binary.AppendVarint(nil, int64(at-d.start())), entry)
+	if len(row)+len(added) > maxBlock && len(row) > 1 {
+		others := len(rows.LoadNames(common, sequenceName(user, d), 0)) - 1
+		if others >= maxBlocks {
+			tx.Count("full_day")
+			return
+		}
+		common.Put(blockName(user, d, others), row)
+		row = []byte{format}
 	}
-	common.Put(name, grown)
+	common.Put(name, append(slices.Clip(row), added...))
 }
 
 // expiry returns when a user's day expires: at the time of the day that belongs to the user, so that not all expire at
@@ -198,7 +212,7 @@ func (g *group) expire(tx *rows.Tx, common rows.Owner, name []byte, _ time.Time)
 			common.SetTimer(at, name)
 			return nil
 		}
-		common.Delete(sequenceName(user, d))
+		deleteAll(common, sequenceName(user, d))
 	}
 }
 
@@ -232,8 +246,13 @@ func (g *group) deletion(tx *rows.Tx, d *schemas.DeletedUser) error {
 		common.DropTimer(g.expiry(d.User, oldest), sequences(d.User))
 	}
 	common.Delete(userName(d.User))
-	for _, name := range rows.LoadNames(common, sequences(d.User), 0) {
+	deleteAll(common, sequences(d.User))
+	return nil
+}
+
+// deleteAll deletes the rows with a prefix.
+func deleteAll(common rows.Owner, prefix []byte) {
+	for _, name := range rows.LoadNames(common, prefix, 0) {
 		common.Delete(name)
 	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package insights
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -54,11 +55,7 @@ func (r *Reader) part(s *scan, q schemas.InsightRequest) (part schemas.InsightPa
 		part.Cohorts, err = c.cohorts, s.eachUser(c.add)
 	case q.Funnel != nil:
 		f := newFunnel(q.Funnel.Steps, q.Funnel.Within)
-		part.Steps, err = f.steps, s.eachSequence(today-day(q.Funnel.Days)+1, today+1, func(user []byte, d day, row []byte) error {
-			acts, err := actsIn(d, row, f.verbs)
-			f.add(user, acts)
-			return err
-		})
+		part.Steps, err = f.steps, s.eachSequence(today-day(q.Funnel.Days)+1, today+1, f.add)
 	case q.Totals != nil:
 		part.Totals, err = s.totals(*q.Totals)
 	case q.Experiments != nil:
@@ -132,46 +129,50 @@ func (s *scan) xd28s(today day) ([]schemas.Xd28, error) {
 	})
 }
 
-// act is an entry of a sequence.
-type act struct {
+// entry is an entry of a sequence.
+type entry struct {
 	at   schemas.Micros
-	verb schemas.Verb
+	what string // a verb, or a visit as visitEntry returns it
 }
 
-// eachSequence visits the sequences of the days from one to another, user by user and day by day. Requests include tomorrow,
-// because clocks differ.
-func (s *scan) eachSequence(from, to day, visit func(user []byte, d day, row []byte) error) error {
-	return s.each(rowSequence, nil, func(name, row []byte) (bool, error) {
-		user, d := sequenceOf(name)
-		if d < from || d > to || s.deleted.Has(schemas.UserID(user)) {
+// eachSequence visits the entries of each user from one day to another, in ascending time. Requests include tomorrow, because
+// clocks differ.
+func (s *scan) eachSequence(from, to day, visit func([]entry)) error {
+	var user []byte
+	var entries []entry
+	end := func() {
+		slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.at, b.at) })
+		if len(entries) > 0 {
+			visit(entries)
+		}
+		entries = entries[:0]
+	}
+	err := s.each(rowSequence, nil, func(name, row []byte) (more bool, err error) {
+		of, d := sequenceOf(name)
+		if !bytes.Equal(of, user) {
+			end()
+			user = append(user[:0], of...)
+		}
+		if d < from || d > to || s.deleted.Has(schemas.UserID(of)) {
 			return true, nil
 		}
-		if err := visit(user, d, row); err != nil {
+		if entries, err = appendEntries(entries, d, row); err != nil {
 			return false, rows.Unreadable(name, err)
 		}
 		return true, nil
 	})
+	end()
+	return err
 }
 
-// actsIn returns the actions of a day's row with one of the verbs, in ascending time.
-func actsIn(d day, row []byte, verbs []schemas.Verb) (acts []act, err error) {
-	err = eachEntry(d, row, func(at schemas.Micros, entry []byte) {
-		if i := slices.IndexFunc(verbs, func(v schemas.Verb) bool { return string(v) == string(entry) }); i >= 0 {
-			acts = append(acts, act{at, verbs[i]})
-		}
-	})
-	slices.SortStableFunc(acts, func(a, b act) int { return cmp.Compare(a.at, b.at) })
-	return acts, err
-}
-
-// eachEntry visits the entries of a day's row, in their order: verbs, and visits as visitEntry returns them.
-func eachEntry(d day, row []byte, visit func(at schemas.Micros, entry []byte)) error {
+// appendEntries appends the entries of a block.
+func appendEntries(to []entry, d day, row []byte) ([]entry, error) {
 	r := packed.NewVersionReader(row, format)
 	for r.More() {
 		at := d.start() + schemas.Micros(r.Varint())
-		visit(at, r.Bytes())
+		to = append(to, entry{at, string(r.Bytes())})
 	}
-	return r.End()
+	return to, r.End()
 }
 
 // totals returns a page of the interests.
