@@ -3,22 +3,15 @@ package app
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
-	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/internal/tools/doctor"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/client"
@@ -106,29 +99,9 @@ func (c *Config) hasEmbeddedBroker() bool {
 	return slices.Equal(c.Kafka, DefaultConfig().Kafka)
 }
 
-// RunningDir returns the state directory of the process at c.HTTP if it runs on this machine, and c.Dir otherwise.
-func (c *Config) RunningDir(ctx context.Context, environ []string) string {
-	host, _, err := net.SplitHostPort(reachable(c.HTTP))
-	if err != nil || !secure.OnLoopback(host) {
-		return c.Dir
-	}
-	at, err := c.ClientConfig(environ)
-	if err != nil {
-		return c.Dir
-	}
-	s, err := status.Request(ctx, at)
-	if err != nil || s.Dir == "" {
-		return c.Dir // the process check reports the error
-	}
-	if _, err := os.Stat(s.Dir); err != nil {
-		return c.Dir // a path inside a container
-	}
-	return s.Dir
-}
-
 // DoctorChecks returns the checks that apply to the configuration. source names its origin in the report.
 func (c *Config) DoctorChecks(environ []string, source string) ([]doctor.Check, error) {
-	setup, err := c.Setup()
+	kafka, err := c.kafka()
 	if err != nil {
 		return nil, err
 	}
@@ -149,23 +122,14 @@ func (c *Config) DoctorChecks(environ []string, source string) ([]doctor.Check, 
 		host = "unknown"
 	}
 	embedded := c.hasEmbeddedBroker()
-	dir := doctor.Directory{Path: c.Dir, MinBytes: int64(c.Rows.MinFreeDiskBytes), Files: doctor.OpenFiles()}
-	checks := []doctor.Check{
-		doctor.Program(version, source),
-		dir.Check(),
-		doctor.Process(local, url, version),
-	}
-	if embedded {
-		checks = append(checks, doctor.Ports(map[string]string{"http": c.HTTP, "kafka": c.Kafka[0], "registry": c.Registry}))
-	}
-	checks = append(checks, doctor.Kafka{Kafka: setup.Kafka, Readers: setup.Readers(), Embedded: embedded, Member: host, Now: time.Now}.Checks()...)
+	checks := []doctor.Check{doctor.Program(version, source), doctor.Process(local, url, version)}
+	checks = append(checks, doctor.Kafka{Kafka: kafka, Embedded: embedded, Member: host}.Checks()...)
 	checks = append(checks, doctor.Registry(registry, embedded))
-	checks = append(checks, feedStoreChecks(*c, setup.Kafka)...)
-	if !c.usesPinot() {
-		return checks, nil
+	checks = append(checks, feedStoreChecks(*c)...)
+	if c.usesPinot() {
+		checks = append(checks, pinotCheck(*c))
 	}
-	check, err := pinotCheck(*c, setup.Kafka)
-	return append(checks, check), err
+	return checks, nil
 }
 
 // localClient returns a client of a process on this machine that sends the configured token, and the URL of the process.
@@ -188,7 +152,7 @@ func reachable(address string) string {
 	return address
 }
 
-func feedStoreChecks(cfg Config, kafka topics.Kafka) []doctor.Check {
+func feedStoreChecks(cfg Config) []doctor.Check {
 	at := cfg.FeedStore.Cassandra
 	verify := func(cluster cassandra.Cluster) func(context.Context) error {
 		return func(ctx context.Context) error { return cassandra.Verify(ctx, at.Config, cluster) }
@@ -197,44 +161,15 @@ func feedStoreChecks(cfg Config, kafka topics.Kafka) []doctor.Check {
 		return nil
 	}
 	checks := []doctor.Check{doctor.FeedStore(doctor.PrimaryCheck, verify(at.Primary))}
-	if len(at.Standby.Hosts) == 0 {
-		return checks
+	if len(at.Standby.Hosts) > 0 {
+		checks = append(checks, doctor.FeedStore(doctor.StandbyCheck, verify(at.Standby)))
 	}
-	drift := doctor.Drift{Kafka: kafka, With: cfg.FeedStore.connect}
-	return append(checks, doctor.FeedStore(doctor.StandbyCheck, verify(at.Standby)), drift.Check())
+	return checks
 }
 
-// connect calls use with both clusters connected.
-func (c FeedStoreConfig) connect(ctx context.Context, use func(primary, standby doctor.Heads)) error {
-	primary, err := cassandra.New(PrimaryStore, c.Cassandra.Config, c.Cassandra.Primary, c.MaxItems, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	standby, err := cassandra.New(StandbyStore, c.Cassandra.Config, c.Cassandra.Standby, c.MaxItems, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return err
-	}
-	connected, cancel := context.WithCancel(ctx)
-	group, running := errgroup.WithContext(connected)
-	group.Go(func() error { return primary.Run(running) })
-	group.Go(func() error { return standby.Run(running) })
-	if await(ctx, func() bool { return primary.Connected() && standby.Connected() }) {
-		use(primary, standby)
-	} else {
-		err = errors.New("connect to both Cassandra clusters: at least one is unreachable")
-	}
-	cancel()
-	return errors.Join(err, group.Wait())
-}
-
-func pinotCheck(cfg Config, kafka topics.Kafka) (doctor.Check, error) {
-	setup := cfg.pinotSetup()
-	consumers, err := pinot.NewExternalConsumers(cfg.Pinot)
-	if err != nil {
-		return doctor.Check{}, err
-	}
+func pinotCheck(cfg Config) doctor.Check {
 	return doctor.Pinot{
-		Verify: setup.Verify,
+		Verify: cfg.pinotSetup().Verify,
 		Answers: func(ctx context.Context) (int, []error) {
 			client, err := pinot.NewClient(cfg.Pinot)
 			if err != nil {
@@ -243,13 +178,5 @@ func pinotCheck(cfg Config, kafka topics.Kafka) (doctor.Check, error) {
 			defer client.Close()
 			return client.Try(ctx)
 		},
-		Oldest: func(ctx context.Context) (time.Time, error) {
-			l, err := topics.NewLog(kafka)
-			if err != nil {
-				return time.Time{}, err
-			}
-			defer l.Close()
-			return l.OldestUnprocessed(ctx, consumers...)
-		},
-	}.Check(), nil
+	}.Check()
 }

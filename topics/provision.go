@@ -57,9 +57,6 @@ func (c *Conflict) Error() string {
 	return fmt.Sprintf("topic %s: %s is %s and must be %s: %s", c.Topic, c.Key, c.Have, c.Want, c.Advice)
 }
 
-// InSyncKey is the topic setting for the number of replicas that must have a record before it is acknowledged.
-const InSyncKey = "min.insync.replicas"
-
 const (
 	cleanupKey    = "cleanup.policy"
 	replicasKey   = "replicas"
@@ -80,7 +77,7 @@ func (t Topic) settings() map[string]string {
 		"retention.ms":           "-1",
 		"retention.bytes":        "-1",
 		"max.message.bytes":      strconv.Itoa(int(maxBatchBytes(t.Name))),
-		InSyncKey:                strconv.Itoa(int(t.InSync)),
+		"min.insync.replicas":    strconv.Itoa(int(t.InSync)),
 		"message.timestamp.type": "CreateTime",
 	}
 	if t.AppendTime {

@@ -295,16 +295,6 @@ func instances(readers []Reader, running []string) []Reader {
 	return list
 }
 
-// Instances replaces each reader with one group per process by its running processes. A reader without a running process
-// stays.
-func (l *Log) Instances(ctx context.Context, readers []Reader) ([]Reader, error) {
-	running, err := l.running(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return instances(readers, running), nil
-}
-
 // ends returns the ends of all topics. The first call also records the ends and timestamps at the call of Wait.
 func (w *waiter) ends(ctx context.Context, readers []Reader) (Offsets, error) {
 	topics := map[string]bool{}

@@ -98,12 +98,12 @@ func (p *program) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check all dependencies and print what to fix",
-		Long: `Check brokers, topics, transactions, groups, registry, stores, the state directory, clocks and the process at --http, in
-parallel. For each problem, print what to do. If the process at --http is a server, the report has the versions of all other
-processes, why they are not ready, and which do not answer. The command changes nothing: it aborts its test transaction.
+		Long: `Check brokers, permissions, topics, transactions, registry, stores, clocks and the process at --http, in parallel. For
+each problem, print what to do. If the process at --http is a server, the report has the versions of all other processes, why
+they are not ready, and which do not answer. The command changes nothing: it aborts its test transaction.
 
 The exit code is 1 if there is a problem, and 0 if there are only warnings and notes. The command works with and without a
-running "smartfeed dev". Without --dir it checks the directory of the process at --http, if it runs on this machine.`,
+running "smartfeed dev".`,
 		Example: "  smartfeed doctor\n  smartfeed doctor --config production.yaml -o json",
 		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
 			if timeout <= 0 {
@@ -112,9 +112,6 @@ running "smartfeed dev". Without --dir it checks the directory of the process at
 			cfg, err := p.load(cmd)
 			if err != nil {
 				return nil, err
-			}
-			if cfg.Dir == app.DefaultConfig().Dir {
-				cfg.Dir = cfg.RunningDir(cmd.Context(), p.environ)
 			}
 			checks, err := cfg.DoctorChecks(p.environ, cmp.Or(p.configFile(), "without a file"))
 			if err != nil {

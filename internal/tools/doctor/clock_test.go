@@ -3,8 +3,6 @@ package doctor
 import (
 	"testing"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kadm"
 )
 
 // The embedded broker does not set timestamps, so the test supplies those of real brokers.
@@ -30,20 +28,5 @@ func TestClocks_IgnoreNetworkDelay(t *testing.T) {
 		if tried.compareClocks(&found); len(found) != 1 || found[0] != c.want {
 			t.Errorf("%s: got %+v, want %+v", c.name, found, c.want)
 		}
-	}
-}
-
-func TestGroup_WarnsOfLargeLagAndRebalance(t *testing.T) {
-	var found Findings
-	described := kadm.DescribedGroup{State: "Stable", Members: make([]kadm.DescribedGroupMember, 1)}
-	group(described, lag{records: largeLag + 1}, "pools", &found)
-	if len(found) != 1 || found[0].Message != "pools: a lag of 100001 records" {
-		t.Errorf("got %+v, want a warning of the lag", found)
-	}
-	found = nil
-	described.State = "PreparingRebalance"
-	group(described, lag{}, "pools", &found)
-	if len(found) != 1 || found[0].Level != Warning {
-		t.Errorf("got %+v, want a warning of the rebalance", found)
 	}
 }

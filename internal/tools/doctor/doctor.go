@@ -1,5 +1,5 @@
-// Package doctor checks the environment of smartfeed: brokers, topics, registry, stores, the local directory, clocks,
-// and running processes. It reports problems and how to fix them.
+// Package doctor checks the environment of smartfeed: brokers, topics, registry, stores, clocks, and running processes. It
+// reports problems and how to fix them.
 //
 // A Check examines one dependency. Run runs all checks in parallel, each with its own timeout. A check is skipped if a
 // check that it depends on has a problem. Checks have no visible side effects: they abort the only transaction, and
@@ -86,8 +86,6 @@ func (f Findings) Level() Level {
 type Check struct {
 	Name  string
 	After string // name of an earlier check that must succeed first; empty: none
-	// Instead makes the check run only if the check in After reported a note. Otherwise it reports nothing.
-	Instead bool
 	// Examine adds its findings, and must return when its context is done. An error is a problem.
 	Examine func(ctx context.Context, found *Findings) error
 	Advice  string // for errors of Examine without advice
@@ -153,10 +151,7 @@ func (c Check) run(ctx context.Context, timeout time.Duration, before *outcome) 
 	r := Result{Name: c.Name}
 	if before != nil {
 		<-before.ready
-		if c.Instead && before.level != Note {
-			return r
-		}
-		if !c.Instead && before.level != OK && before.level != Warning {
+		if before.level != OK && before.level != Warning {
 			r.Findings.Note("", "skipped, because it needs %s", c.After)
 			r.Level = Note
 			return r

@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/topics"
@@ -24,29 +21,23 @@ const (
 	AccessCheck       = "access"
 	TopicsCheck       = "topics"
 	TransactionsCheck = "transactions"
-	GroupsCheck       = "groups"
-	DeadLettersCheck  = "dead letters"
 )
 
 // Kafka configures the checks on brokers.
 type Kafka struct {
 	topics.Kafka
-	Readers  []topics.Reader // consumers that must be running
-	Embedded bool            // the broker is that of `smartfeed dev`, which need not be running
-	Member   string          // name of this machine in transactional ids
-	Now      func() time.Time
+	Embedded bool   // the broker is that of `smartfeed dev`, which need not be running
+	Member   string // name of this machine in transactional ids
 }
 
 // Checks returns the checks on brokers. The first is KafkaCheck.
 func (k Kafka) Checks() []Check {
-	const see, describe = "see the check kafka", "this user may need DESCRIBE on the groups, and READ on generations"
+	const see = "see the check kafka"
 	return []Check{
 		{Name: KafkaCheck, Examine: k.brokers},
 		{Name: AccessCheck, After: KafkaCheck, Examine: k.access, Advice: see},
 		{Name: TopicsCheck, After: KafkaCheck, Examine: k.topics, Advice: see},
 		{Name: TransactionsCheck, After: TopicsCheck, Examine: k.transaction},
-		{Name: GroupsCheck, After: TopicsCheck, Examine: k.groups, Advice: describe},
-		{Name: DeadLettersCheck, After: TopicsCheck, Examine: k.deadLetters, Advice: see},
 	}
 }
 
@@ -149,8 +140,7 @@ func (k Kafka) access(ctx context.Context, found *Findings) error {
 	return nil
 }
 
-// topics compares the catalogue and the topics of generations with the brokers, and checks that every partition has its
-// replicas.
+// topics compares the catalogue and the topics of generations with the brokers.
 func (k Kafka) topics(ctx context.Context, found *Findings) error {
 	profile, err := topics.ProfileOf(ctx, k.Kafka)
 	if err != nil {
@@ -203,99 +193,5 @@ func (k Kafka) compare(ctx context.Context, want []topics.Topic, found *Findings
 		found.Warn(`add replicas with kafka-reassign-partitions.sh, then run "smartfeed topics apply"`,
 			"fewer replicas than the number of brokers permits: %s", few(plan.FewReplicas, replicas))
 	}
-	return k.replicas(ctx, want, found)
-}
-
-// replicas checks that every partition has the in-sync replicas that the topic's own setting requires. The catalogue
-// would expect fewer while brokers are unavailable.
-func (k Kafka) replicas(ctx context.Context, want []topics.Topic, found *Findings) error {
-	adm, err := k.Admin()
-	if err != nil {
-		return err
-	}
-	defer adm.Close()
-	var names []string
-	for _, t := range want {
-		names = append(names, t.Name)
-	}
-	have, err := adm.ListTopics(ctx, names...)
-	if err != nil {
-		return fmt.Errorf("list topics: %w", err)
-	}
-	configs, err := adm.DescribeTopicConfigs(ctx, names...)
-	if err != nil {
-		return fmt.Errorf("describe topics: %w", err)
-	}
-	for _, name := range names {
-		inSync(name, have[name].Partitions, wanted(configs, name), found)
-	}
 	return nil
-}
-
-// inSync counts the partitions of a topic with fewer in-sync replicas than required, or than they have replicas.
-func inSync(topic string, partitions kadm.PartitionDetails, wanted int, found *Findings) {
-	short, stopped := 0, 0
-	for _, p := range partitions {
-		switch {
-		case p.Leader < 0 || len(p.ISR) < wanted:
-			stopped++
-		case len(p.ISR) < len(p.Replicas):
-			short++
-		}
-	}
-	if stopped > 0 {
-		found.Problem("start the missing brokers", "%s: %s cannot be written: fewer in-sync replicas than %d", topic, command.Count(stopped, "partition"), wanted)
-	}
-	if short > 0 {
-		found.Warn("find out why a broker is unavailable or lags", "%s: %s with missing replicas", topic, command.Count(short, "partition"))
-	}
-}
-
-// wanted returns a topic's min.insync.replicas, and 1 if it is unknown.
-func wanted(configs kadm.ResourceConfigs, topic string) int {
-	rc, _ := configs.On(topic, nil)
-	for _, c := range rc.Configs {
-		if n, err := strconv.Atoi(c.MaybeValue()); err == nil && c.Key == topics.InSyncKey {
-			return n
-		}
-	}
-	return 1
-}
-
-// deadLetters counts the dead letters of the last day.
-func (k Kafka) deadLetters(ctx context.Context, found *Findings) error {
-	n, err := k.count(ctx, topics.DeadLetters, k.Now().Add(-24*time.Hour))
-	switch {
-	case err != nil:
-		return err
-	case n > 0:
-		found.Warn(`"smartfeed dead-letters list" prints them; "smartfeed dead-letters retry" retries them`, "%s in the last 24 h", command.Count(n, "record"))
-	default:
-		found.OK("none in the last 24 h")
-	}
-	return nil
-}
-
-// count reads the committed records of a topic since a time.
-func (k Kafka) count(ctx context.Context, topic string, since time.Time) (n int, err error) {
-	l, err := topics.NewLog(k.Kafka)
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	from, err := l.From(ctx, since, topic)
-	if err != nil {
-		return 0, err
-	}
-	ends, err := l.Ends(ctx, topic)
-	if err != nil {
-		return 0, err
-	}
-	for partition, end := range ends[topic] {
-		err := l.ReadTo(ctx, topic, partition, from[topic][partition], end, func(*kgo.Record) error { n++; return nil })
-		if err != nil {
-			return 0, err
-		}
-	}
-	return n, nil
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"syscall"
 
@@ -15,8 +16,20 @@ import (
 	"github.com/smartfeed/smartfeed/internal/status"
 )
 
-// ProcessCheck is the name of the check on a running process.
-const ProcessCheck = "process"
+// Names of the checks on programs.
+const (
+	ProgramCheck = "program" // this program
+	ProcessCheck = "process" // a running process
+)
+
+// Program returns a check that reports version, platform and configuration of this program.
+func Program(version, config string) Check {
+	return Check{Name: ProgramCheck, Examine: func(_ context.Context, found *Findings) error {
+		found.OK("smartfeed %s, %s on %s/%s, %d cores, configuration %s",
+			version, runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0), config)
+		return nil
+	}}
+}
 
 // Process returns the check on the process at a URL.
 func Process(client *http.Client, url, version string) Check {
@@ -102,7 +115,7 @@ func reportProcess(s, asked status.Summary, version string, found *Findings) {
 
 // reportUnavailable warns about information that the process could not get.
 func reportUnavailable(u status.Unavailable, asked string, found *Findings) {
-	advice := "see the checks kafka, access and groups"
+	advice := "see the checks kafka and access"
 	if _, _, err := net.SplitHostPort(u.Source); err == nil {
 		advice = "check its log, and that other processes reach it at that address (--advertise)"
 	}

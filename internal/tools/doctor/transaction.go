@@ -102,9 +102,9 @@ func (k Kafka) try(ctx context.Context) (trial, error) {
 	if err := client.BeginTransaction(); err != nil {
 		return trial{}, fmt.Errorf("begin: %w", err)
 	}
-	sent := k.Now()
+	sent := time.Now()
 	records, err := k.write(ctx, client)
-	acknowledged := k.Now()
+	acknowledged := time.Now()
 	if err := errors.Join(err, wrap("abort", topics.EndTransaction(ctx, client, kgo.TryAbort, scratch))); err != nil {
 		return trial{}, err
 	}
