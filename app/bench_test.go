@@ -10,7 +10,7 @@ import (
 
 func TestBench_MeasuresAndCleansUp(t *testing.T) {
 	s := start(t, testConfig(t.TempDir()))
-	out, err := s.run("bench", "--prefix", "b", "--for", "1s", "--warm-up", "100ms", "--timeout", "1m", "--rate", "40", "--mix", "publish=1,visits=1,features=1,actions=1",
+	out, err := s.run("bench", "--prefix", "b", "--for", "1s", "--warm-up", "100ms", "--timeout", "1m", "--rate", "100",
 		"--users", "3", "--pins", "2", "-o", "json")
 	var report struct {
 		Prefix string
@@ -20,11 +20,7 @@ func TestBench_MeasuresAndCleansUp(t *testing.T) {
 		t.Fatalf("%v, %s", err, out)
 	}
 	for _, l := range report.Loads {
-		counted := int64(0)
-		for _, b := range l.Histogram {
-			counted += b.Count
-		}
-		if l.Answered == 0 || l.Answered != counted || l.Quantiles["p50"] <= 0 || l.Max < l.Quantiles["p99"] {
+		if l.Answered == 0 || l.Quantiles["p50"] <= 0 || l.Max < l.Quantiles["p99"] {
 			t.Errorf("%s: %+v", l.Name, l)
 		}
 	}
@@ -34,9 +30,9 @@ func TestBench_MeasuresAndCleansUp(t *testing.T) {
 	if out, err = s.run("query", "pool", "user:b-watcher-1", "following", "-o", "json"); err != nil || !strings.Contains(out, `"total":0`) {
 		t.Errorf("the pool of a watcher: %v, %s", err, out)
 	}
-	out, err = s.run("bench", "--prefix", "c", "--for", "300ms", "--warm-up", "0s", "--timeout", "1m", "--rate", "20", "--mix", "visits=1",
-		"--users", "2", "--pins", "1", "--histogram")
-	if err != nil || !strings.Contains(out, "\nvisits ") || !strings.Contains(out, "█") || strings.Contains(out, "publish") {
+	out, err = s.run("bench", "--prefix", "c", "--for", "300ms", "--warm-up", "0s", "--timeout", "1m", "--rate", "20",
+		"--users", "2", "--pins", "1")
+	if err != nil || !strings.Contains(out, "\nvisits ") || !strings.Contains(out, "\npublish ") {
 		t.Errorf("as text: %v, %s", err, out)
 	}
 }

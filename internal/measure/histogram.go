@@ -94,20 +94,3 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	}
 	return h.Max()
 }
-
-// Bucket is the number of durations that are at most UpTo and more than that of the previous bucket.
-type Bucket struct {
-	UpTo  time.Duration
-	Count int64
-}
-
-// Buckets returns the nonempty buckets, the shortest first.
-func (h *Histogram) Buckets() []Bucket {
-	var all []Bucket
-	for i := range h.counts {
-		if n := h.counts[i].Load(); n > 0 {
-			all = append(all, Bucket{min(upTo(i), h.Max()), n})
-		}
-	}
-	return all
-}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/command"
@@ -21,8 +20,7 @@ import (
 type Config struct {
 	Measure  measure.Config
 	Workload workload.Config
-	Rates    map[string]float64 // requests per second, by kind; see workload.Kinds
-	Keep     bool               // do not delete the users and pins of the run
+	Rate     float64 // requests per second, of all kinds
 }
 
 // processTimeout limits the processing of the events before and after the measurement.
@@ -47,9 +45,7 @@ func Run(ctx context.Context, setup topics.Setup, at client.Config, cfg Config) 
 	if requests.Features, err = requests.KnownFeatures(ctx); err != nil {
 		return nil, fmt.Errorf("request the features of the server at --http: %w", err)
 	}
-	if !cfg.Keep {
-		defer func() { err = errors.Join(err, cleanUp(ctx, setup, publisher, cfg.Workload)) }()
-	}
+	defer func() { err = errors.Join(err, cleanUp(ctx, setup, publisher, cfg.Workload)) }()
 	if err := prepare(ctx, setup, publisher, cfg.Workload); err != nil {
 		return nil, err
 	}
@@ -81,29 +77,14 @@ func cleanUp(ctx context.Context, s topics.Setup, to workload.Publisher, cfg wor
 
 // run measures.
 func (c Config) run(ctx context.Context, s topics.Setup, requests *workload.Requests) ([]measure.Result, error) {
-	var loads []measure.Load
-	total := 0
-	for _, kind := range workload.Kinds() {
-		if c.Rates[kind] == 0 {
-			continue
-		}
-		l, err := requests.Load(kind, c.Rates[kind])
-		if err != nil {
-			return nil, err
-		}
-		loads = append(loads, l)
-		total += c.Measure.Requests(c.Rates[kind])
+	loads, total := requests.Loads(c.Rate), 0
+	for _, l := range loads {
+		total += c.Measure.Requests(l.Rate)
 	}
 	task := s.Start("measure", total)
 	defer task.Done()
 	c.Measure.Done = func() { task.Add(1) }
-	watching, stop := context.WithCancel(ctx)
-	var watches sync.WaitGroup
-	watches.Go(func() { requests.Watch(watching) })
-	results := measure.Run(ctx, c.Measure, loads...)
-	stop()
-	watches.Wait()
-	return results, context.Cause(ctx)
+	return measure.Run(ctx, c.Measure, loads...), context.Cause(ctx)
 }
 
 // Failures returns an error that lists the failed requests, or nil.

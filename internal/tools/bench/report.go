@@ -3,7 +3,6 @@ package bench
 import (
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/measure"
@@ -36,8 +35,8 @@ func NewReport(version string, cfg Config, results []measure.Result) Report {
 	}
 }
 
-// Text writes the report as text, with or without histograms of the latencies.
-func (r Report) Text(out io.Writer, histograms bool) error {
+// Text writes the report as text.
+func (r Report) Text(out io.Writer) error {
 	fmt.Fprintf(out, "%-10s %9s %9s %9s %9s %7s", "", "target/s", "done/s", "answered", "degraded", "failed")
 	for _, q := range quantiles {
 		fmt.Fprintf(out, " %9s", q.name)
@@ -49,11 +48,6 @@ func (r Report) Text(out io.Writer, histograms bool) error {
 			fmt.Fprintf(out, " %9s", short(l.Latency.Quantile(q.q)))
 		}
 		fmt.Fprintf(out, " %9s\n", short(l.Latency.Max()))
-	}
-	if histograms {
-		for _, l := range r.results {
-			bars(out, l)
-		}
 	}
 	_, err := fmt.Fprintf(out, "latencies count from the due time of a request; %d readers, %s after %s of warm-up\n",
 		r.Users, r.cfg.Measure.Lasting, r.cfg.Measure.WarmUp)
@@ -70,27 +64,6 @@ func short(d time.Duration) string {
 	return d.String()
 }
 
-// bars prints a histogram of the latencies by powers of two.
-func bars(out io.Writer, r measure.Result) {
-	counts, tops := map[time.Duration]int64{}, []time.Duration{}
-	for _, b := range r.Latency.Buckets() {
-		top := time.Microsecond
-		for top < b.UpTo {
-			top *= 2
-		}
-		if counts[top] == 0 {
-			tops = append(tops, top)
-		}
-		counts[top] += b.Count
-	}
-	fmt.Fprintf(out, "%s\n", r.Name)
-	for _, top := range tops {
-		const width = 60
-		n := int(counts[top] * width / max(r.Answered, 1))
-		fmt.Fprintf(out, "  to %9s %8d %s\n", short(top), counts[top], strings.Repeat("█", n))
-	}
-}
-
 // Load is the result of one kind of request. Latencies are in milliseconds.
 type Load struct {
 	Name      string             `json:"name"`
@@ -102,13 +75,6 @@ type Load struct {
 	Mean      float64            `json:"mean_ms"`
 	Max       float64            `json:"max_ms"`
 	Quantiles map[string]float64 `json:"quantiles_ms"`
-	Histogram []Bucket           `json:"histogram"`
-}
-
-// Bucket is a part of a histogram.
-type Bucket struct {
-	UpTo  float64 `json:"up_to_ms"`
-	Count int64   `json:"count"`
 }
 
 func loads(results []measure.Result) []Load {
@@ -116,13 +82,10 @@ func loads(results []measure.Result) []Load {
 	for _, r := range results {
 		one := Load{
 			Name: r.Name, Rate: r.Rate, Done: r.Done, Answered: r.Answered, Degraded: r.Degraded, Failed: r.Failed,
-			Mean: millis(r.Latency.Mean()), Max: millis(r.Latency.Max()), Quantiles: map[string]float64{}, Histogram: []Bucket{},
+			Mean: millis(r.Latency.Mean()), Max: millis(r.Latency.Max()), Quantiles: map[string]float64{},
 		}
 		for _, q := range quantiles {
 			one.Quantiles[q.name] = millis(r.Latency.Quantile(q.q))
-		}
-		for _, b := range r.Latency.Buckets() {
-			one.Histogram = append(one.Histogram, Bucket{millis(b.UpTo), b.Count})
 		}
 		all = append(all, one)
 	}

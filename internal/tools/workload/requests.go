@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/smartfeed/smartfeed/internal/measure"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -17,48 +19,51 @@ type Requests struct {
 	Server    *client.Client
 	Publisher Publisher
 	Features  []string // features to request; see KnownFeatures
-
-	watches [authors]watch
 }
 
-// Kinds returns the kinds of requests, in the order of the report.
-func Kinds() []string { return []string{"publish", "visits", "features", "actions"} }
-
-// Load returns the load of one of the Kinds at a rate.
-func (r *Requests) Load(kind string, rate float64) (measure.Load, error) {
-	l := measure.Load{Name: kind, Rate: rate}
-	switch kind {
-	case "publish":
-		l.Do = r.publish
-	case "visits":
-		l.Do = r.visit
-	case "features":
-		l.Do = r.features
-	case "actions":
-		l.Do = func(ctx context.Context, n int) error {
-			return r.Publisher.Publish(ctx, []schemas.Line{r.act(n)})
-		}
-	default:
-		return l, fmt.Errorf("unknown load %q: want one of %s", kind, strings.Join(Kinds(), ", "))
+// Loads returns the loads at a total rate: 60 % visits, 30 % feature requests, 5 % new pins and 5 % actions.
+func (r *Requests) Loads(rate float64) []measure.Load {
+	return []measure.Load{
+		{Name: "publish", Rate: 0.05 * rate, Do: r.publish},
+		{Name: "visits", Rate: 0.6 * rate, Do: r.visit},
+		{Name: "features", Rate: 0.3 * rate, Do: r.features},
+		{Name: "actions", Rate: 0.05 * rate, Do: r.action},
 	}
-	return l, nil
 }
 
-// publish creates a pin and returns when its author's watcher has it. Watch must be running.
+// publish creates a pin and returns when its author's watcher has it.
 func (r *Requests) publish(ctx context.Context, n int) error {
 	pin := schemas.ID(fmt.Sprintf("pin:%s-new-%d", r.Prefix, n))
-	w := &r.watches[n%authors]
-	seen := w.wait(pin)
-	defer w.forget(pin)
 	if err := r.Publisher.Publish(ctx, []schemas.Line{r.create(r.author(n), pin)}); err != nil {
 		return err
 	}
-	select {
-	case <-seen:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%s is not in the pool of %s: %w", pin, r.watcher(n), errors.Join(ctx.Err(), w.problem()))
+	for {
+		known, err := r.inPool(ctx, r.watcher(n), pin)
+		if known {
+			return nil
+		}
+		select {
+		case <-time.After(pollEvery):
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not in the pool of %s: %w", pin, r.watcher(n), errors.Join(ctx.Err(), err))
+		}
 	}
+}
+
+// pollEvery is the interval between polls of a pool.
+const pollEvery = 2 * time.Millisecond
+
+// watched is the number of pins to read from a pool. New pins are the best ones, so it limits the number in flight.
+const watched = 200
+
+// inPool reports whether a pin is one of the best of a user's pool.
+func (r *Requests) inPool(ctx context.Context, user schemas.UserID, pin schemas.ID) (bool, error) {
+	pool, err := r.Server.Pool(ctx, string(user), string(schemas.Following), watched)
+	return slices.ContainsFunc(pool.Items, func(item client.PoolItem) bool { return item.Pin == string(pin) }), err
+}
+
+func (r *Requests) action(ctx context.Context, n int) error {
+	return r.Publisher.Publish(ctx, []schemas.Line{r.act(n)})
 }
 
 func (r *Requests) visit(ctx context.Context, n int) error {

@@ -8,8 +8,8 @@
 //	actions    a reader acts on a pin, until the brokers have acknowledged the action
 //
 // Watchers are followers whose pools the workload polls. They never visit, because a visit removes the served pins from the
-// pools. The workload polls a pool every two milliseconds, one request at a time, and the duration of this request is part
-// of the measurement.
+// pools. Until the pin is there, the workload polls a pool every two milliseconds, and the duration of this request is part of
+// the measurement.
 package workload
 
 import (
