@@ -50,7 +50,6 @@ func TestExecute_NamesEveryMistakeOfACommandLine(t *testing.T) {
 		"bench --rate 0 --for 0s --users 0": {"--rate: 0", "--for: 0s", "--users: 0"},
 		"import lastfm DIR --last-action yesterday":                             {`--last-action: "yesterday": want a time`},
 		"import lastfm DIR --last-action 2999-01-01T00:00:00Z":                  {"more than 5m0s in the future"},
-		"import lastfm DIR --timeout 0s":                                        {"--timeout: 0s: want above 0"},
 		"import lastfm DIR --last-action 2020-01-01T00:00:00Z --original-times": {"want one of them"},
 		"dead-letters list --limit 0":                                           {"--limit: 0"},
 		"dead-letters limit -- pins -1":                                         {`rate: "-1"`},

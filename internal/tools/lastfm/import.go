@@ -14,22 +14,15 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Importer publishes a Dataset.
-type Importer struct {
-	Publisher load.Publisher
-	// WaitProcessed waits until all published events have been processed, and reports its progress to say.
-	WaitProcessed func(ctx context.Context, say func(state string)) error
-	// Start starts a progress display for an operation of total steps; negative: unknown.
-	Start func(what string, total int) topics.Progress
-	Wait  bool // wait until the last phase has been processed, too
-}
+// phaseTimeout limits the processing of a phase.
+const phaseTimeout = 15 * time.Minute
 
 // Phase is the timing of one part of an import.
 type Phase struct {
 	Name      string  `json:"name"`
 	Events    int     `json:"events"`
-	Published float64 `json:"published"`           // seconds until all events were acknowledged
-	Processed float64 `json:"processed,omitempty"` // seconds from then until all were processed; 0: the import did not wait
+	Published float64 `json:"published"` // seconds until all events were acknowledged
+	Processed float64 `json:"processed"` // seconds from then until all were processed
 }
 
 // part holds the events of a phase.
@@ -39,39 +32,40 @@ type part struct {
 	count  int
 }
 
-// Import publishes the events in three phases: users and follows, pins, actions. Before the next phase, it waits until a
+// publish publishes the events in three phases: users and follows, pins, actions. Before the next phase, it waits until a
 // phase is processed, because pins need their followers and actions need their pins. It stops at the first event that is
-// not acknowledged. Import is idempotent. It returns the completed phases even after an error.
-func (i *Importer) Import(ctx context.Context, d *Dataset, shift time.Duration) ([]Phase, error) {
+// not acknowledged.
+func publish(ctx context.Context, s topics.Setup, d *Dataset, shift time.Duration) ([]Phase, error) {
+	publisher, err := load.Open(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer publisher.Close()
 	c := d.Counts()
-	parts := []part{
+	var phases []Phase
+	for _, p := range []part{
 		{"users and follows", load.Concat(d.Users(shift), d.Follows(shift)), c.Users + c.Follows},
 		{"pins", d.Pins(shift), c.Pins},
 		{"actions", d.Actions(shift), c.Actions},
-	}
-	var phases []Phase
-	for n, p := range parts {
-		phase, err := i.phase(ctx, p, i.Wait || n < len(parts)-1)
+	} {
+		phase, err := p.publish(ctx, s, publisher)
 		if err != nil {
-			return phases, fmt.Errorf("import %s: %w", p.name, err)
+			return nil, fmt.Errorf("import %s: %w", p.name, err)
 		}
 		phases = append(phases, phase)
 	}
 	return phases, nil
 }
 
-func (i *Importer) phase(ctx context.Context, p part, wait bool) (Phase, error) {
+func (p part) publish(ctx context.Context, s topics.Setup, to load.Publisher) (Phase, error) {
 	phase := Phase{Name: p.name, Events: p.count}
-	sending := i.Start(p.name, p.count)
-	if err := load.All(ctx, i.Publisher, p.events, func(schemas.Line) { sending.Add(1) }); err != nil {
+	sending := s.Start(p.name, p.count)
+	if err := load.All(ctx, to, p.events, func(schemas.Line) { sending.Add(1) }); err != nil {
 		return phase, err
 	}
 	phase.Published = sending.Done().Seconds()
-	if !wait {
-		return phase, nil
-	}
-	working := i.Start(p.name+" processed", -1)
-	if err := i.WaitProcessed(ctx, working.Say); err != nil {
+	working := s.Start(p.name+" processed", -1)
+	if err := load.WaitProcessed(ctx, s, phaseTimeout, working.Say); err != nil {
 		return phase, err
 	}
 	phase.Processed = working.Done().Seconds()
@@ -85,30 +79,23 @@ type Summary struct {
 	Phases     []Phase   `json:"phases"`
 	Seconds    float64   `json:"seconds"`
 
-	// Results are the counts of the processes, if the import waited for all events and the processes responded.
+	// Results are the counts of the processes, if they responded.
 	Results   *topics.Results `json:"results,omitempty"`
 	NoResults string          `json:"-"` // why Results is unknown
 }
 
-// Options configure Import.
-type Options struct {
-	LastAction time.Time     // new time of the last action; all other times are shifted equally
-	Wait       bool          // return when all events are processed; otherwise when the last phase is acknowledged
-	Timeout    time.Duration // maximum time to process a phase
-}
-
-// Import publishes a set. The error includes the --last-action that resumes an interrupted import.
-func Import(ctx context.Context, s topics.Setup, d *Dataset, o Options) (Summary, error) {
+// Import publishes a set, waits until it is processed, and returns the timing and, if the processes respond, the results.
+// last is the new time of the last action; all other times are shifted equally. Import is idempotent. The error includes the
+// --last-action that resumes an interrupted import.
+func Import(ctx context.Context, s topics.Setup, d *Dataset, last time.Time) (Summary, error) {
 	start := time.Now()
 	before, unknown := results(ctx, s)
-	phases, err := publish(ctx, s, d, o)
+	phases, err := publish(ctx, s, d, d.ShiftTo(last))
 	if err != nil {
-		return Summary{}, fmt.Errorf("%w (to resume: --last-action %s)", err, o.LastAction.Format(time.RFC3339))
+		return Summary{}, fmt.Errorf("%w (to resume: --last-action %s)", err, last.Format(time.RFC3339))
 	}
-	summary := Summary{Counts: d.Counts(), LastAction: o.LastAction, Phases: phases, Seconds: time.Since(start).Seconds()}
-	if o.Wait {
-		summary.addResults(ctx, s, before, unknown)
-	}
+	summary := Summary{Counts: d.Counts(), LastAction: last, Phases: phases, Seconds: time.Since(start).Seconds()}
+	summary.addResults(ctx, s, before, unknown)
 	return summary, nil
 }
 
@@ -134,22 +121,6 @@ func (s *Summary) addResults(ctx context.Context, setup topics.Setup, before top
 	s.Results = &done
 }
 
-func publish(ctx context.Context, s topics.Setup, d *Dataset, o Options) ([]Phase, error) {
-	publisher, err := load.Open(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	defer publisher.Close()
-	i := &Importer{
-		Publisher: publisher,
-		WaitProcessed: func(ctx context.Context, say func(string)) error {
-			return load.WaitProcessed(ctx, s, o.Timeout, say)
-		},
-		Start: s.Start, Wait: o.Wait,
-	}
-	return i.Import(ctx, d, d.ShiftTo(o.LastAction))
-}
-
 // Announce prints the numbers of events of an import and of skipped rows.
 func Announce(out io.Writer, c Counts, last time.Time) {
 	fmt.Fprintf(out, "importing %s, %s, %s, %s\n",
@@ -164,23 +135,16 @@ func (s Summary) Text(out io.Writer) error {
 	events := 0
 	for _, p := range s.Phases {
 		events += p.Events
-		fmt.Fprintf(out, "%-18s %7d events, acknowledged in %.1f s", p.Name, p.Events, p.Published)
-		if p.Processed > 0 {
-			fmt.Fprintf(out, ", processed %.1f s later", p.Processed)
-		}
-		fmt.Fprintln(out)
+		fmt.Fprintf(out, "%-18s %7d events, acknowledged in %.1f s, processed %.1f s later\n", p.Name, p.Events, p.Published, p.Processed)
 	}
 	fmt.Fprintf(out, "%-18s %7d events in %.1f s\n", "imported", events, s.Seconds)
 	return s.printWork(out)
 }
 
 func (s Summary) printWork(out io.Writer) error {
-	var lines []string
-	switch {
-	case s.Results != nil:
+	lines := []string{"deliveries and drops are unknown: " + s.NoResults}
+	if s.Results != nil {
 		lines = s.Results.Lines()
-	case s.NoResults != "":
-		lines = []string{"deliveries and drops are unknown: " + s.NoResults}
 	}
 	for _, line := range lines {
 		if _, err := fmt.Fprintln(out, line); err != nil {

@@ -40,14 +40,11 @@ func commitAll(t *testing.T, k topics.Kafka) {
 }
 
 // importTiny imports the set in testdata.
-func importTiny(t *testing.T, s topics.Setup, o lastfm.Options) (lastfm.Summary, error) {
+func importTiny(ctx context.Context, t *testing.T, s topics.Setup, last time.Time) (lastfm.Summary, error) {
 	t.Helper()
 	set, err := lastfm.Read(os.DirFS("testdata/tiny"))
 	must.OK(t, err)
-	if o.LastAction.IsZero() {
-		o.LastAction = set.LastAction()
-	}
-	return lastfm.Import(t.Context(), s, set, o)
+	return lastfm.Import(ctx, s, set, last)
 }
 
 // text returns a summary as text.
@@ -90,7 +87,7 @@ func TestImport_IsIdempotent(t *testing.T) {
 	commitAll(t, s.Kafka)
 	last := time.Now().UTC().Truncate(time.Second)
 	for range 2 {
-		got, err := importTiny(t, s, lastfm.Options{LastAction: last, Wait: true, Timeout: time.Minute})
+		got, err := importTiny(t.Context(), t, s, last)
 		must.OK(t, err)
 		want := lastfm.Counts{Users: 4, Follows: 10, Pins: 5, Actions: 4, Skipped: lastfm.Skipped{Undated: 2, NoPin: 2}}
 		if got.Counts != want || !got.LastAction.Equal(last) || len(got.Phases) != 3 {
@@ -135,7 +132,7 @@ func TestSummary_ReportsResults(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := s
 			s.Results = c.results
-			summary, err := importTiny(t, s, lastfm.Options{LastAction: time.Now(), Wait: true, Timeout: time.Minute})
+			summary, err := importTiny(t.Context(), t, s, time.Now())
 			must.OK(t, err)
 			out := text(t, summary)
 			for _, want := range c.want {
@@ -147,20 +144,40 @@ func TestSummary_ReportsResults(t *testing.T) {
 	}
 }
 
-func TestImport_TimesOutWithoutConsumers(t *testing.T) {
-	s := topicstest.Start(t, 0).Setup()
-	_, err := importTiny(t, s, lastfm.Options{Wait: true, Timeout: 300 * time.Millisecond})
-	for _, want := range []string{"import users and follows: ", "not processed within 300ms", "fanout", "--last-action 2011-06-01T00:00:04Z"} {
+// sayer is a progress display that calls a function with each reported state.
+type sayer func(state string)
+
+func (sayer) Add(int)             {}
+func (s sayer) Say(state string)  { s(state) }
+func (sayer) Done() time.Duration { return time.Second }
+
+// Pins are not published before users and follows have been processed.
+func TestImport_WaitsBetweenPhases(t *testing.T) {
+	c := topicstest.Start(t, 0)
+	s := c.Setup()
+	ctx, interrupt := context.WithCancel(t.Context())
+	s.Progress = func(string, int) topics.Progress {
+		return sayer(func(state string) {
+			if strings.Contains(state, "fanout") {
+				interrupt()
+			}
+		})
+	}
+	_, err := importTiny(ctx, t, s, time.Date(2011, 6, 1, 0, 0, 4, 0, time.UTC))
+	for _, want := range []string{"import users and follows: ", "fanout", "--last-action 2011-06-01T00:00:04Z"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
+	}
+	if follows, pins := c.End(topics.Follows), c.End(topics.Pins); follows == 0 || pins > 0 {
+		t.Errorf("%d follows and %d pins were published, want only follows", follows, pins)
 	}
 }
 
 func TestSummary_PrintsText(t *testing.T) {
 	s := topicstest.Start(t, 0).Setup()
 	commitAll(t, s.Kafka)
-	summary, err := importTiny(t, s, lastfm.Options{LastAction: time.Now(), Timeout: time.Minute})
+	summary, err := importTiny(t.Context(), t, s, time.Now())
 	must.OK(t, err)
 	out := text(t, summary)
 	var announced bytes.Buffer
@@ -170,11 +187,11 @@ func TestSummary_PrintsText(t *testing.T) {
 	for _, l := range lines {
 		firstWords = append(firstWords, strings.Fields(l)[0])
 	}
-	if want := []string{"users", "pins", "actions", "imported"}; !slices.Equal(firstWords, want) {
+	if want := []string{"users", "pins", "actions", "imported", "deliveries"}; !slices.Equal(firstWords, want) {
 		t.Errorf("printed\n%s", out)
 	}
-	if strings.Contains(lines[2], "processed ") || !strings.Contains(lines[1], "processed ") {
-		t.Errorf("want the processing time of all phases except the last:\n%s", out)
+	if strings.Count(out, ", processed ") != 3 {
+		t.Errorf("want the processing time of all phases:\n%s", out)
 	}
 	for _, want := range []string{"importing 4 users, 10 follows, 5 pins, 4 actions", "skipping 2 tag rows", "--last-action 2"} {
 		if !strings.Contains(announced.String(), want) {
