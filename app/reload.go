@@ -16,13 +16,6 @@ type ConfigFile struct {
 	Load func() (Config, error) // loads and validates the configuration as for the start, with its other sources
 }
 
-// Reload makes a running App reload its files now: the configuration and the feature definitions.
-func (p *App) Reload() {
-	for _, f := range p.reloaded {
-		f.Reload()
-	}
-}
-
 // reloads adds a file that is reloaded, as a component.
 func (p *App) reloads(component string, f *reload.File) {
 	p.reloaded = append(p.reloaded, f)

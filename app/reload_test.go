@@ -39,6 +39,7 @@ func startReloading(t *testing.T, text string) (s *started, path string) {
 	define(t, path, text)
 	load := func() (Config, error) {
 		cfg := testConfig(dir)
+		cfg.ReloadInterval = 100 * time.Millisecond
 		err := config.Load(&cfg, config.Source{File: path})
 		return cfg, err
 	}
@@ -55,7 +56,6 @@ func (s *started) reloadsTo(path, text string) (state reload.State) {
 	s.t.Helper()
 	before := s.App.reloaded[len(s.App.reloaded)-1].State()
 	define(s.t, path, text)
-	s.Reload()
 	eventually.True(s.t, "the file is reloaded", func() bool {
 		state = get[status.Status](s.api(), "/v1/status").Reloads[0]
 		return state.Error != before.Error || state.Loaded != nil && (before.Loaded == nil || state.Loaded.After(*before.Loaded))

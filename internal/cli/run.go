@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -87,25 +84,7 @@ func (p *program) run(cmd *cobra.Command, o app.Options, then func(ctx context.C
 	if err != nil {
 		return err
 	}
-	if o.Role != app.Dev { // a closed terminal, which also sends SIGHUP, stops dev
-		defer reloadOnHangup(a)()
-	}
 	return a.RunAndClose(cmd.Context(), func(ctx context.Context) error { return then(ctx, a, o.Config.Dir) })
-}
-
-// reloadOnHangup makes the signal SIGHUP reload the files of a, until the returned function is called.
-func reloadOnHangup(a *app.App) (stop func()) {
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	go func() {
-		for range hangups {
-			a.Reload()
-		}
-	}()
-	return func() {
-		signal.Stop(hangups)
-		close(hangups)
-	}
 }
 
 func (p *program) devCommand() *cobra.Command {

@@ -36,27 +36,18 @@ type State struct {
 // File reloads a file when its text changes. It compares the text, because a mounted volume may set arbitrary file times.
 type File struct {
 	cfg   Config
-	now   chan struct{}
 	state atomic.Pointer[State]
 }
 
 // New returns a File. The caller must run Run.
 func New(cfg Config) *File {
-	f := &File{cfg: cfg, now: make(chan struct{}, 1)}
+	f := &File{cfg: cfg}
 	f.state.Store(&State{Contents: cfg.Contents, File: cfg.Path})
 	return f
 }
 
 // State returns the result of the last reload.
 func (f *File) State() State { return *f.state.Load() }
-
-// Reload makes Run apply the file now, even if its text has not changed.
-func (f *File) Reload() {
-	select {
-	case f.now <- struct{}{}:
-	default: // Run will see the previous request
-	}
-}
 
 // Run checks the file periodically until ctx is done, and returns nil. If Apply rejects the text, or the file cannot be
 // read, Run logs the reason once.
@@ -68,26 +59,23 @@ func (f *File) Run(ctx context.Context) error {
 	tick := time.NewTicker(f.cfg.Every)
 	defer tick.Stop()
 	var seen []byte // nil: the text at the start is unknown
-	for requested := false; ; {
-		seen = f.check(seen, requested)
-		requested = false
+	for {
+		seen = f.check(seen)
 		select {
 		case <-tick.C:
-		case <-f.now:
-			requested = true
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-// check applies the text of the file if it differs from seen, or on request. It returns the text it read.
-func (f *File) check(seen []byte, requested bool) []byte {
+// check applies the text of the file if it differs from seen. It returns the text it read.
+func (f *File) check(seen []byte) []byte {
 	text, err := Read(f.cfg.Path, f.cfg.MaxBytes)
 	if err != nil {
 		text = []byte("\x00" + err.Error()) // no file has a zero byte: the error is logged once, and a readable file counts as changed
 	}
-	if seen != nil && bytes.Equal(text, seen) && !requested {
+	if seen != nil && bytes.Equal(text, seen) {
 		return seen
 	}
 	state := f.State()

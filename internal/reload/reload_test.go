@@ -49,26 +49,19 @@ func TestFile_ReportsState(t *testing.T) {
 		}
 		for _, step := range []struct {
 			text    string
-			request bool // by Reload; false: after the interval
 			want    State
 			applied string // "": nothing is applied
 			says    string
 		}{
 			{text: "invalid", want: State{Error: "the reason"}, says: "level=ERROR"},
 			{text: "restart", want: State{NeedsRestart: []string{"dir"}}, applied: "restart", says: "level=WARN"},
-			{text: "second", request: true, want: State{}, applied: "second", says: "level=INFO"},
-			{text: "second", request: true, want: State{}, applied: "second", says: "level=INFO"}, // unchanged, but requested
+			{text: "second", want: State{}, applied: "second", says: "level=INFO"},
 			{text: "second", want: State{}},
 		} {
 			applied = nil
 			log.Reset()
 			must.OK(t, os.WriteFile(path, []byte(step.text), 0o600))
-			if step.request {
-				f.Reload()
-				f.Reload() // a second request in the meantime must not block
-			} else {
-				time.Sleep(time.Minute)
-			}
+			time.Sleep(time.Minute)
 			synctest.Wait()
 			got := f.State()
 			step.want.Contents, step.want.File, step.want.Loaded = "contents", path, got.Loaded
