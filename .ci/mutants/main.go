@@ -9,8 +9,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -19,7 +17,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -32,34 +29,31 @@ func main() {
 	dry := flag.Bool("n", false, "check the list and run nothing")
 	verbose := flag.Bool("v", false, "print the output of the tests")
 	flag.Parse()
-	ok, err := run(*list, *only, *dry, *verbose)
-	if err != nil {
+	if err := run(*list, *only, *dry, *verbose); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
-	}
-	if !ok {
 		os.Exit(1)
 	}
 }
 
-func run(list, only string, dry, verbose bool) (ok bool, err error) {
+func run(list, only string, dry, verbose bool) (err error) {
 	text, err := os.ReadFile(list)
 	if err != nil {
-		return false, err
+		return err
 	}
 	mutants, err := parse(string(text))
 	if err != nil {
-		return false, err
+		return err
 	}
 	pick, err := regexp.Compile(only)
 	if err != nil {
-		return false, err
+		return err
 	}
 	dir, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	l := runner{dir: dir, binaries: map[string]string{}, healthy: map[string]error{}}
+	l := runner{dir: dir, healthy: map[string]error{}}
 	try := l.try
 	if dry {
 		try = l.check
@@ -69,13 +63,13 @@ func run(list, only string, dry, verbose bool) (ok bool, err error) {
 		if !pick.MatchString(m.name) {
 			continue
 		}
-		took, output, err := try(m)
+		output, err := try(m)
 		verdict := "ok  "
 		if passed++; err != nil {
 			verdict, passed, failed = "FAIL", passed-1, failed+1
 		}
 		if !dry || err != nil {
-			fmt.Printf("%s  %5.1fs  %s\n", verdict, took.Seconds(), m.name)
+			fmt.Printf("%s  %5.1fs  %s\n", verdict, m.took.Seconds(), m.name)
 		}
 		if err != nil {
 			fmt.Printf("      %s: %v\n", m.at, err)
@@ -85,7 +79,10 @@ func run(list, only string, dry, verbose bool) (ok bool, err error) {
 		}
 	}
 	fmt.Printf("%d passed, %d failed\n", passed, failed)
-	return failed == 0 && passed > 0, nil
+	if failed > 0 || passed == 0 {
+		return errors.New("want all mutants to pass, and at least one")
+	}
+	return nil
 }
 
 // indent returns the last lines of a text, indented.
@@ -97,118 +94,108 @@ func indent(text string) string {
 
 // mutant is one change, with the tests that must detect it.
 type mutant struct {
-	name       string
-	at         string // its line in the list
-	file       string
-	pkg, tests string
-	within     time.Duration
-	before     string // occurs once in the file
-	after      string
+	name          string
+	at            string // its line in the list
+	file          string
+	pkg, tests    string
+	within        time.Duration
+	before, after []string      // lines; the text before occurs once in the file
+	took          time.Duration // the last run of the tests, without compilation
 }
 
 // runner compiles and runs tests.
 type runner struct {
-	dir      string
-	binaries map[string]string // tests of the unchanged tree, by package
-	healthy  map[string]error  // their results, by package and tests
+	dir     string
+	healthy map[string]error // results of the unchanged tree, by package and tests
 }
 
-// try returns the duration and the output of the tests. The error is nil if they failed, as required.
-func (l *runner) try(m mutant) (time.Duration, string, error) {
+// try returns the output of the tests. The error is nil if they failed, as required.
+func (l *runner) try(m *mutant) (string, error) {
 	overlay, err := l.overlay(m)
 	if err != nil {
-		return 0, "", err
+		return "", err
 	}
 	if err := l.checkHealthy(m); err != nil {
-		return 0, "", err
+		return "", err
 	}
 	binary := filepath.Join(l.dir, "mutant.test")
 	if output, err := compile(m.pkg, binary, "-overlay", overlay); err != nil {
-		return 0, output, fmt.Errorf("the mutant does not compile: %w", err)
+		return output, fmt.Errorf("the mutant does not compile: %w", err)
 	}
-	took, output, err := test(binary, m)
+	output, err := test(binary, m)
 	switch {
 	case err == nil:
-		return took, output, fmt.Errorf("%s in %s passed with the mutant", m.tests, m.pkg)
+		return output, fmt.Errorf("%s in %s passed with the mutant", m.tests, m.pkg)
 	case strings.Contains(output, "panic: test timed out"):
-		return took, "", fmt.Errorf("%s in %s timed out after %s", m.tests, m.pkg, m.within)
+		return "", fmt.Errorf("%s in %s timed out after %s", m.tests, m.pkg, m.within)
 	}
-	return took, output, nil
+	return output, nil
 }
 
 // check returns an error unless the text of m occurs once and its tests exist.
-func (l *runner) check(m mutant) (time.Duration, string, error) {
+func (l *runner) check(m *mutant) (string, error) {
 	if _, err := l.overlay(m); err != nil {
-		return 0, "", err
+		return "", err
 	}
 	files, err := filepath.Glob(filepath.Join(m.pkg, "*_test.go"))
 	if err != nil {
-		return 0, "", err
+		return "", err
 	}
 	var names []string
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return 0, "", err
+			return "", err
 		}
 		for _, found := range testName.FindAllSubmatch(text, -1) {
 			names = append(names, string(found[1]))
 		}
 	}
 	for pattern := range strings.SplitSeq(m.tests, "|") {
-		tests, err := regexp.Compile(strings.Trim(strings.Split(pattern, "/")[0], "()"))
+		name, _, _ := strings.Cut(pattern, "/")
+		tests, err := regexp.Compile(name)
 		if err != nil {
-			return 0, "", err
+			return "", err
 		}
 		if !slices.ContainsFunc(names, tests.MatchString) {
-			return 0, "", fmt.Errorf("%s has no test %s", m.pkg, pattern)
+			return "", fmt.Errorf("%s has no test %s", m.pkg, pattern)
 		}
 	}
-	return 0, "", nil
+	return "", nil
 }
 
 var testName = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
 
 // overlay writes the changed file, and the overlay file for the compiler.
-func (l *runner) overlay(m mutant) (string, error) {
+func (l *runner) overlay(m *mutant) (string, error) {
 	text, err := os.ReadFile(m.file)
 	if err != nil {
 		return "", err
 	}
-	if n := strings.Count(string(text), m.before); n != 1 {
-		return "", fmt.Errorf("%s contains the text %d times, want once: %q", m.file, n, m.before)
+	before, after := strings.Join(m.before, "\n"), strings.Join(m.after, "\n")
+	if n := strings.Count(string(text), before); n != 1 {
+		return "", fmt.Errorf("%s contains the text %d times, want once: %q", m.file, n, before)
 	}
-	changed := filepath.Join(l.dir, "changed.go")
-	if err := os.WriteFile(changed, []byte(strings.Replace(string(text), m.before, m.after, 1)), 0o600); err != nil {
+	changed, overlay := filepath.Join(l.dir, "changed.go"), filepath.Join(l.dir, "overlay.json")
+	if err := os.WriteFile(changed, []byte(strings.Replace(string(text), before, after, 1)), 0o600); err != nil {
 		return "", err
 	}
-	path, err := filepath.Abs(m.file)
-	if err != nil {
-		return "", err
-	}
-	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})
-	if err != nil {
-		return "", err
-	}
-	overlay := filepath.Join(l.dir, "overlay.json")
-	return overlay, os.WriteFile(overlay, replace, 0o600)
+	return overlay, os.WriteFile(overlay, fmt.Appendf(nil, `{"Replace": {%q: %q}}`, m.file, changed), 0o600)
 }
 
 // checkHealthy requires that the tests exist and pass in the unchanged tree. Otherwise their failure proves nothing.
-func (l *runner) checkHealthy(m mutant) error {
+func (l *runner) checkHealthy(m *mutant) error {
 	key := m.pkg + " " + m.tests
 	if err, known := l.healthy[key]; known {
 		return err
 	}
-	binary, output := l.binaries[m.pkg], ""
-	var err error
-	if binary == "" {
-		binary = filepath.Join(l.dir, strconv.Itoa(len(l.binaries))+".test")
-		l.binaries[m.pkg] = binary
+	binary, output := filepath.Join(l.dir, strings.ReplaceAll(m.pkg, "/", "-")), ""
+	_, err := os.Stat(binary)
+	if err != nil {
 		output, err = compile(m.pkg, binary)
 	}
 	if err == nil {
-		_, output, err = test(binary, m)
+		output, err = test(binary, m)
 	}
 	switch {
 	case err != nil:
@@ -229,12 +216,12 @@ func compile(pkg, binary string, args ...string) (output string, err error) {
 }
 
 // test runs the tests in the directory of their package, as go test does.
-func test(binary string, m mutant) (time.Duration, string, error) {
-	var output bytes.Buffer
+func test(binary string, m *mutant) (string, error) {
 	cmd := exec.Command(binary, "-test.run", m.tests, "-test.v", "-test.failfast", "-test.timeout", m.within.String())
-	cmd.Dir, cmd.Stdout, cmd.Stderr = m.pkg, &output, &output
+	cmd.Dir = m.pkg
 	cmd.Env = append(os.Environ(), eventually.PatienceVariable+"="+(m.within/2).String())
 	started := time.Now()
-	err := cmd.Run()
-	return time.Since(started), output.String(), err
+	output, err := cmd.CombinedOutput()
+	m.took = time.Since(started)
+	return string(output), err
 }
