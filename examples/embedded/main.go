@@ -7,13 +7,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/processors/pools/generator"
@@ -64,11 +63,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if failed := os.RemoveAll(dir); err == nil {
-			err = failed
-		}
-	}()
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	cfg := app.DefaultConfig()
 	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = dir, "127.0.0.1:0", []string{"127.0.0.1:0"}, "127.0.0.1:0"
 	cfg.Feed.GeneratorTimeout = 10 * time.Second // for busy machines: the example shows the content of a page, not its latency
@@ -77,17 +72,10 @@ func run(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	running, stop := context.WithCancel(ctx)
-	var group errgroup.Group
-	group.Go(func() error { return p.Run(running) })
-	err = visit(ctx, p, out)
-	stop()
-	if failed := group.Wait(); err == nil {
-		err = failed
-	}
-	if failed := p.Close(); err == nil {
-		err = failed
-	}
-	return err
+	return p.RunAndClose(running, func(ctx context.Context) error {
+		defer stop()
+		return visit(ctx, p, out)
+	})
 }
 
 func visit(ctx context.Context, p *app.App, out io.Writer) error {
