@@ -171,29 +171,16 @@ func Open(ctx context.Context, o Options) (*App, error) {
 // Ready returns nil once the App is ready. If ctx is done before, it returns an error with the components that are not ready.
 // Run must be running.
 func (p *App) Ready(ctx context.Context) error {
-	if p.awaitReady(ctx) {
-		return nil
-	}
-	return fmt.Errorf("wait until the app is ready: %v: %w", p.missing(), context.Cause(ctx))
-}
-
-// awaitReady reports whether the App became ready before ctx was done.
-func (p *App) awaitReady(ctx context.Context) bool {
-	return await(ctx, func() bool { return len(p.missing()) == 0 })
-}
-
-// await reports whether a condition became true before ctx was done.
-func await(ctx context.Context, condition func() bool) bool {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for !condition() {
+	for len(p.missing()) > 0 {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return false
+			return fmt.Errorf("wait until the app is ready: %v: %w", p.missing(), context.Cause(ctx))
 		}
 	}
-	return true
+	return nil
 }
 
 // Addr returns the address of the HTTP server, host:port.

@@ -57,7 +57,7 @@ func startBench(b *testing.B) *benchProduct {
 			b.Errorf("stop: %v", err)
 		}
 	})
-	if !p.awaitReady(b.Context()) {
+	if p.Ready(b.Context()) != nil {
 		b.Fatal("not ready")
 	}
 	// The client requests no gzip, like a client in the same data center.

@@ -386,7 +386,7 @@ func TestWait_IncludesPinot(t *testing.T) {
 	define(t, cfg.FeaturesFile, "features: [{name: all, entity: user, aggregate: count}]")
 	s := launch(t, cfg, slog.New(slog.DiscardHandler), everything())
 	behind.log.Store(s.ends)
-	if !s.awaitReady(t.Context()) {
+	if s.Ready(t.Context()) != nil {
 		t.Fatal("not ready")
 	}
 	s.publish(liking(time.Now())...) // does not wait for Pinot

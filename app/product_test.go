@@ -113,7 +113,7 @@ func startLogging(t *testing.T, cfg Config, log *slog.Logger, pieces []opener) *
 	s := launch(t, cfg, log, pieces)
 	ready, done := context.WithTimeout(t.Context(), slowly*time.Minute)
 	defer done()
-	if !s.awaitReady(ready) {
+	if s.Ready(ready) != nil {
 		t.Fatalf("not ready within the timeout: %v", s.missing())
 	}
 	return s
