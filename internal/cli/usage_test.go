@@ -64,28 +64,24 @@ func TestExecute_NamesEveryMistakeOfACommandLine(t *testing.T) {
 		"rebuild user:1 --resume --rate 0":                                      {"--resume: only for all users\n--rate: 0"},
 		"replay":                                                                {"accepts 1 arg"},
 		"replay related":                                                        {"want following, interest, all, or the id of a user"},
-		"replay all --group actors":                                             {"--group: actors: affinities are sums over actions, which are retained only for days"},
-		"replay all --group tea":                                                {"--group: tea: unknown group: want one of objects"},
 		"replay user:1 --resume --rate 0 --users 0":                             {"--resume: only for all users\n--rate: 0: want above 0, at most 1000000\n--users: 0"},
 		"replay user:1 --abort --half-life 1s":                                  {"--half-life: 1s: want 1m to 8760h\n--abort: only for the target all"},
-		"replay all --since yesterday":                                          {`--since: "yesterday": want a time`},
-		"replay all --since 2026-01-02T00:00:00Z --until 2026-01-01T00:00:00Z": {"is not before --until"},
-		"query feed pin:1":                              {"pin:1"},
-		"query feed ada":                                {"ada"},
-		"query pool pin:1 interest":                     {"pin:1"},
-		"query features a --user pin:1":                 {"pin:1"},
-		"query features a --pin user:1":                 {"user:1"},
-		"query features a --pair user:1":                {"want USER|PIN"},
-		"query features a --pair pin:1|pin:2":           {"pin:1"},
-		"query features a":                              {"want names of features and a --user"},
-		"query features --set a":                        {"want names of features and a --user"},
-		"query features --user user:a":                  {"want names of features and a --user"},
-		"query features a --user user:a --at yesterday": {`--at: "yesterday"`},
-		"query status --http ftp://server":              {"ftp://server"},
-		"features history --rows a --out b":             {"want --rows, --out and --features"},
-		"features try -":                                {"want a --user, --pin or --pair"},
-		"features try - --user ada":                     {"ada"},
-		"features try - --user user:ada --at now":       {"--at"},
+		"query feed pin:1":                                                      {"pin:1"},
+		"query feed ada":                                                        {"ada"},
+		"query pool pin:1 interest":                                             {"pin:1"},
+		"query features a --user pin:1":                                         {"pin:1"},
+		"query features a --pin user:1":                                         {"user:1"},
+		"query features a --pair user:1":                                        {"want USER|PIN"},
+		"query features a --pair pin:1|pin:2":                                   {"pin:1"},
+		"query features a":                                                      {"want names of features and a --user"},
+		"query features --set a":                                                {"want names of features and a --user"},
+		"query features --user user:a":                                          {"want names of features and a --user"},
+		"query features a --user user:a --at yesterday":                         {`--at: "yesterday"`},
+		"query status --http ftp://server":                                      {"ftp://server"},
+		"features history --rows a --out b":                                     {"want --rows, --out and --features"},
+		"features try -":                                                        {"want a --user, --pin or --pair"},
+		"features try - --user ada":                                             {"ada"},
+		"features try - --user user:ada --at now":                               {"--at"},
 		"evaluate":                                       {"accepts 1 arg"},
 		"evaluate rows --effect 0.05":                    {`effect: "0.05": want a percentage`},
 		"evaluate rows --min-overlap 2":                  {"min-overlap: 2"},
@@ -166,7 +162,7 @@ func TestGenerationCommands_RespectWhatIsBeingBuilt(t *testing.T) {
 	must.OK(t, err)
 	defer log.Close()
 	watch := topics.GenerationWatch{Log: log}
-	const rebuilding, replaying = "rebuild all --generation", "replay following --since 2026-11-01T00:00:00Z --half-life 48h --resume"
+	const rebuilding, replaying = "rebuild all --generation", "replay following --half-life 48h --resume"
 	named := strconv.Quote("smartfeed " + replaying)
 	for name, c := range map[string]struct {
 		command     string
@@ -179,7 +175,7 @@ func TestGenerationCommands_RespectWhatIsBeingBuilt(t *testing.T) {
 		"another half-life":         {replaying, false, strings.Replace(replaying, "48h", "24h", 1), "--half-life 48h"},
 		"without --resume":          {replaying, false, strings.TrimSuffix(replaying, " --resume"), `"smartfeed rebuild all --abort" aborts it`},
 		"cut-over without --resume": {"replay all --resume", true, "replay all", `the cut-over has started: "smartfeed replay all --resume" finishes it`},
-		"the same":                  {replaying, false, "replay following --since 2026-11-01T01:00:00+01:00 --half-life 2880m --resume", "catch up"},
+		"the same":                  {replaying, false, "replay following --half-life 2880m --resume", "catch up"},
 		"abort at the cut-over":     {replaying, true, "rebuild all --abort", named + " finishes it"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package generations
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -96,23 +95,16 @@ func Abort(ctx context.Context, setup topics.Setup) error {
 
 // ReplayOptions configure Replay.
 type ReplayOptions struct {
-	Target       Target
-	Since, Until time.Time     // arrival of the events: from Since, before Until; zero: unbounded
-	Rate         float64       // events per second
-	Users        float64       // users per second whose pools are built, of all users
-	Resume       bool          // continue the last run with the same target, span and HalfLife
-	HalfLife     time.Duration // fanout.score_half_life, if it has changed; 0: it has not
+	Target   Target
+	Rate     float64       // events per second
+	Users    float64       // users per second whose pools are built, of all users
+	Resume   bool          // continue the last run with the same target and HalfLife
+	HalfLife time.Duration // fanout.score_half_life, if it has changed; 0: it has not
 }
 
 // command returns the command line that resumes a replay of all users: it has the options that define the result.
 func (o ReplayOptions) command() string {
 	words := []string{"replay", string(o.Target)}
-	if !o.Since.IsZero() {
-		words = append(words, "--since", o.Since.UTC().Format(time.RFC3339Nano))
-	}
-	if !o.Until.IsZero() {
-		words = append(words, "--until", o.Until.UTC().Format(time.RFC3339Nano))
-	}
 	if o.HalfLife != 0 {
 		words = append(words, "--half-life", settings.Short(o.HalfLife))
 	}
@@ -141,28 +133,6 @@ func (r Replayed) String() string {
 		parts = append(parts, r.Rebuilt.String())
 	}
 	return strings.Join(parts, "; ")
-}
-
-// CheckGroup returns nil for the group whose rows Replay recomputes, and otherwise an error with the reason why it
-// cannot.
-func CheckGroup(group string) error {
-	if group == topics.Pools {
-		return nil
-	}
-	reasons := map[string]string{
-		topics.Objects:   "its rows depend on actions, which are retained only for days; \"replay all\" recomputes the results of its rules for pins",
-		topics.Fanout:    "the weights of edges depend on a topic that is retained only for days; \"replay all\" recomputes the scores of publications",
-		topics.Actors:    "affinities are sums over actions, which are retained only for days; new rules apply to new actions",
-		topics.Related:   "strengths are sums over actions, which are retained only for days; new rules apply to new actions",
-		topics.Interests: "counts depend on topics that are retained only for days; decisions are retained forever and apply at once",
-		topics.Insights:  "counts depend on actions, which are retained only for days; new settings apply to new actions",
-		topics.Retries:   "the next retry of a dead letter uses the new rules",
-	}
-	reason, known := reasons[group]
-	if !known {
-		reason = "unknown group: want one of " + strings.Join(topics.RowGroups(), ", ")
-	}
-	return errors.New(reason)
 }
 
 // Replay processes the log of pins again. For all users, it then builds a generation of the pools. For one user, it

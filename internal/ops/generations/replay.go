@@ -29,12 +29,12 @@ type ReplayedEvents struct {
 	Source  schemas.Source `json:"source,omitempty"` // "": for every followee
 	Events  int64          `json:"events"`           // published in all passes by this run
 	Before  int64          `json:"before,omitempty"` // published by the resumed run
-	Skipped int64          `json:"skipped"`          // records that are not replayed: deletes, undecodable records, and pins or times outside the request
+	Skipped int64          `json:"skipped"`          // records that are not replayed: deletes, undecodable records, and pins outside the request
 	Seconds float64        `json:"seconds"`
 }
 
-// replayer makes the group objects process events of pins again, see schemas.Replay. It can select a time span, and the
-// pins of some followees. Each pass reads the log up to its end at the start of the pass; the groups process later events
+// replayer makes the group objects process events of pins again, see schemas.Replay. It can select the pins of some
+// followees. Each pass reads the log up to its end at the start of the pass; the groups process later events
 // by the current rules.
 type replayer struct {
 	*access
@@ -74,16 +74,8 @@ func (r *replayer) replay(ctx context.Context) (ReplayedEvents, error) {
 	return r.done, err
 }
 
-// prefix returns the prefix of the names of runs with the same source and span.
-func (r *replayer) prefix() string {
-	name := func(t time.Time) string {
-		if t.IsZero() {
-			return ""
-		}
-		return t.UTC().Format(time.RFC3339Nano)
-	}
-	return fmt.Sprintf("%s|%s|%s|", r.Target.source(), name(r.Since), name(r.Until))
-}
+// prefix returns the prefix of the names of runs with the same source.
+func (r *replayer) prefix() string { return string(r.Target.source()) + "|" }
 
 // prepare finds the position of a resumed run, and the pins to replay.
 func (r *replayer) prepare(ctx context.Context) error {
@@ -221,8 +213,7 @@ func (r *replayer) partition(ctx context.Context, task topics.Progress, pass, p 
 
 // encode returns the encoded Replay for an event, or nil if the event is not selected.
 func (r *replayer) encode(rec *kgo.Record, pass int32) ([]byte, error) {
-	before, late := rec.Timestamp.Before(r.Since), !r.Until.IsZero() && !rec.Timestamp.Before(r.Until)
-	if before || late || topics.Partition(string(rec.Key), r.Kafka.Partitions) != rec.Partition { // misplaced records were re-emitted to the right partition
+	if topics.Partition(string(rec.Key), r.Kafka.Partitions) != rec.Partition { // misplaced records were re-emitted to the right partition
 		return nil, nil
 	}
 	e, err := r.streams.Pins.Decode(rec.Value)
