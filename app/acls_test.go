@@ -88,7 +88,7 @@ func TestACLs_SufficeAfterCutOver(t *testing.T) {
 	f := newRestricted(t)
 	process := f.start(topics.RoleProcess, processing(topics.RowGroups()))
 	front := f.start(topics.RoleServe, serving())
-	f.run(topics.RoleOperate, "rebuild", "all", "--generation", "--timeout", processingTimeout)
+	f.run(topics.RoleOperate, "rebuild", "all", "--timeout", processingTimeout)
 	process.answersFrom(2)
 	front.checkLag("pools.2", topics.TicksOf("pools.2"))
 	front.checkDeadLetters()

@@ -28,15 +28,15 @@ import (
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
-// generate builds a generation and returns the result of the command.
-func (s *started) generate() (done generations.Built) {
+// generate rebuilds a target as a generation and returns the result of the command.
+func (s *started) generate(target string) (done generations.Built) {
 	s.t.Helper()
-	out, err := s.run("rebuild", "all", "--generation", "-o", "json", "--rate", "100000", "--timeout", processingTimeout)
+	out, err := s.run("rebuild", target, "-o", "json", "--rate", "100000", "--timeout", processingTimeout)
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &done)
 	}
 	if err != nil {
-		s.t.Fatalf("rebuild --generation: %v: %s", err, out)
+		s.t.Fatalf("rebuild %s: %v: %s", target, err, out)
 	}
 	s.answersFrom(done.Generation)
 	return done
@@ -139,7 +139,7 @@ func TestGeneration_AppliesAnotherCap(t *testing.T) {
 
 	cfg.Pools.MaxCandidates = DefaultConfig().Pools.MaxCandidates
 	s = start(t, cfg)
-	if done := s.generate(); done.Previous != 1 || done.Generation != 2 || done.Copied == nil || done.Copied.Rows == 0 || done.Rebuilt.Users < len(d.users) {
+	if done := s.generate("all"); done.Previous != 1 || done.Generation != 2 || done.Copied == nil || done.Copied.Rows == 0 || done.Rebuilt.Users < len(d.users) {
 		t.Errorf("built %+v", done)
 	}
 	s.checkPools(d, cfg.Pools.MaxCandidates)
@@ -157,7 +157,7 @@ func TestGeneration_AppliesAnotherCap(t *testing.T) {
 	if diff := cmp.Diff(before, s.poolsOf(d.users)); diff != "" {
 		t.Fatalf("pools after a restart (-before +after):\n%.3000s", diff)
 	}
-	if done := s.generate(); done.Previous != 2 || done.Generation != 3 {
+	if done := s.generate("all"); done.Previous != 2 || done.Generation != 3 {
 		t.Errorf("built %+v", done)
 	}
 	if diff := cmp.Diff(before, s.poolsOf(d.users)); diff != "" {
@@ -178,7 +178,7 @@ func TestGeneration_KeepsUsersOfPreviousOne(t *testing.T) {
 		history.add("pins", "user:author", "create", fmt.Sprint("pin:", n), map[string]any{"interests": []string{"interest:tea"}})
 	}
 	s.publish(history.events...)
-	s.generate()
+	s.generate("all")
 	eventually.True(t, "the retired generation stops", func() bool { return len(s.generations.running()) <= 1 })
 	s.publish(event(time.Now(), "late", "follows", "user:late", "follow", "interest:tea", nil))
 	both := []schemas.UserID{"user:early", "user:late"}
@@ -187,7 +187,7 @@ func TestGeneration_KeepsUsersOfPreviousOne(t *testing.T) {
 		t.Fatalf("the pool of the late user has %d pins", total)
 	}
 	s.rebuilt("user:late")
-	if done := s.generate(); done.Generation != 3 || done.Rebuilt.Users != 2 {
+	if done := s.generate("all"); done.Generation != 3 || done.Rebuilt.Users != 2 {
 		t.Errorf("built %+v", done)
 	}
 	if diff := cmp.Diff(before, s.poolsOf(both)); diff != "" {
@@ -305,7 +305,7 @@ func TestGeneration_CutsOverUnderLoad(t *testing.T) {
 	l := s.startLife(20)
 	l.run()
 	for want := 2; want <= 3; want++ {
-		if done := s.generate(); done.Generation != want {
+		if done := s.generate("all"); done.Generation != want {
 			t.Errorf("built %+v, want generation %d", done, want)
 		}
 	}
@@ -328,7 +328,7 @@ func TestGeneration_ResumesAndAborts(t *testing.T) {
 		t.Errorf("abort without a build: %v %s", err, out)
 	}
 	for _, then := range []string{"aborted", "resumed"} {
-		s.interrupt(topics.Pools, "rebuilt", 110, `"smartfeed rebuild all --generation" resumes`, "rebuild", "all", "--generation", "--rate", "50")
+		s.interrupt(topics.Pools, "rebuilt", 110, `"smartfeed rebuild all" resumes`, "rebuild", "all", "--rate", "50")
 		l.publish(5)
 		if then == "aborted" {
 			if out, err := s.run("rebuild", "all", "--abort"); err != nil {
@@ -338,8 +338,8 @@ func TestGeneration_ResumesAndAborts(t *testing.T) {
 			l.check()
 			continue
 		}
-		s.checkRejected("rebuild all --generation", "replay", "all", "--resume", "--half-life", "240h")
-		if done := s.generate(); done.Generation != 3 || done.Copied != nil || done.Rebuilt.Before == 0 {
+		s.checkRejected("rebuild all", "replay", "all", "--half-life", "240h")
+		if done := s.generate("all"); done.Generation != 3 || done.Copied != nil {
 			t.Errorf("resumed: %+v", done)
 		}
 	}
@@ -351,7 +351,7 @@ func TestGeneration_ResumesAndAborts(t *testing.T) {
 	}
 	l.publish(5)
 	l.readers[0].visit()
-	if done := s.generate(); done.Generation != 4 || done.Copied != nil {
+	if done := s.generate("all"); done.Generation != 4 || done.Copied != nil {
 		t.Errorf("ended: %+v", done)
 	}
 	l.publish(5)
@@ -368,9 +368,9 @@ func (s *started) cutOverInPart() {
 	refused := s.broker.Broker().Fault(kfake.Fault{
 		Keys: []kmsg.Key{kmsg.Produce}, Topic: topics.Candidates, Err: kerr.InvalidRecord, Count: -1, // only the cut-over writes there
 	})
-	out, err := s.run("rebuild", "all", "--generation", "--rate", "100000", "--timeout", processingTimeout)
+	out, err := s.run("rebuild", "all", "--rate", "100000", "--timeout", processingTimeout)
 	refused.Remove()
-	if err == nil || !strings.Contains(err.Error(), `"smartfeed rebuild all --generation" finishes it`) {
+	if err == nil || !strings.Contains(err.Error(), `"smartfeed rebuild all" finishes it`) {
 		s.t.Fatalf("the run was complete, or the error has no command that resumes it: %v %s", err, out)
 	}
 	if marks := s.marks(topics.Deliveries) - before; refused.Hits() == 0 || marks != int(s.cfg.partitions()) {
@@ -403,9 +403,9 @@ func TestGeneration_IsSharedByProcesses(t *testing.T) {
 	second := startPieces(t, config(), processing(topics.RowGroups()))
 	front := startPieces(t, config(), serving())
 	l := front.startLife(20)
-	out, err := front.run("rebuild", "all", "--generation", "--timeout", processingTimeout)
+	out, err := front.run("rebuild", "all", "--timeout", processingTimeout)
 	if err != nil || !strings.Contains(out, "generation 2 of the pools is active, with 20 users") {
-		t.Fatalf("rebuild --generation: %v: %s", err, out)
+		t.Fatalf("rebuild all: %v: %s", err, out)
 	}
 	for _, s := range []*started{first, second} {
 		s.answersFrom(2)

@@ -2,11 +2,8 @@ package app
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -33,17 +30,17 @@ func (s *started) poolsOf(users []schemas.UserID) map[string]*schemas.Pool {
 	return all
 }
 
-// rebuilt runs a rebuild and returns its result.
-func (s *started) rebuilt(args ...string) (done generations.Rebuilt) {
+// rebuilt rebuilds the pools of one user.
+func (s *started) rebuilt(args ...string) {
 	s.t.Helper()
-	out, err := s.run(append([]string{"rebuild", "-o", "json", "--rate", "100000"}, args...)...)
+	var done generations.Rebuilt
+	out, err := s.run(append([]string{"rebuild", "-o", "json"}, args...)...)
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &done)
 	}
-	if err != nil {
+	if err != nil || done.Users != 1 {
 		s.t.Fatalf("rebuild %v: %v: %s", args, err, out)
 	}
-	return done
 }
 
 // effect returns the number of an effect in a local group.
@@ -71,7 +68,7 @@ func TestRebuild_RestoresPools(t *testing.T) {
 
 	cfg.Pools.MaxCandidates = DefaultConfig().Pools.MaxCandidates
 	s = start(t, cfg)
-	if done := s.rebuilt("all"); done.Users < len(d.users) || s.effect(topics.Pools, "rebuilt") != int64(done.Users) {
+	if done := s.generate("all").Rebuilt; done.Users < len(d.users) || s.effect(topics.Pools, "rebuilt") != int64(done.Users) {
 		t.Errorf("%+v, %d pools rebuilt", done, s.effect(topics.Pools, "rebuilt"))
 	}
 	s.checkPools(d, cfg.Pools.MaxCandidates)
@@ -83,38 +80,17 @@ func TestRebuild_RestoresPools(t *testing.T) {
 	}
 	r.applied()
 	before := s.poolsOf(d.users)
-	for _, what := range [][]string{{string(shown)}, {string(shown), "--source", "interest"}, {"following"}, {"interest"}, {"all"}} {
-		s.rebuilt(what...)
+	for what, rebuild := range map[string]func(){
+		"a user":             func() { s.rebuilt(string(shown)) },
+		"a source of a user": func() { s.rebuilt(string(shown), "--source", "interest") },
+		"following":          func() { s.generate("following") },
+		"interest":           func() { s.generate("interest") },
+		"all":                func() { s.generate("all") },
+	} {
+		rebuild()
 		if diff := cmp.Diff(before, s.poolsOf(d.users)); diff != "" {
-			t.Fatalf("pools after rebuild %v (-before +after):\n%.3000s", what, diff)
+			t.Fatalf("pools after a rebuild of %s (-before +after):\n%.3000s", what, diff)
 		}
 	}
 	r.visit() // checks that no pin is new twice
-}
-
-// An interrupted rebuild of all users resumes.
-func TestRebuild_Resumes(t *testing.T) {
-	t.Parallel()
-	s := start(t, testConfig(t.TempDir()))
-	history := &story{now: time.Now().Add(-time.Hour)}
-	var users []schemas.UserID
-	for n := range 400 {
-		users = append(users, schemas.UserID(fmt.Sprint("user:", n)))
-		history.add("follows", string(users[n]), "follow", fmt.Sprint("interest:", n%7), nil)
-	}
-	for n := range 70 {
-		history.add("pins", "user:author", "create", fmt.Sprint("pin:", n), map[string]any{"interests": []string{fmt.Sprint("interest:", n%7)}})
-	}
-	s.publish(history.events...)
-	before := s.poolsOf(users)
-	if _, err := s.run("rebuild", "all", "--resume"); err == nil || !strings.Contains(err.Error(), "no run to resume") {
-		t.Errorf("resume without a run: got error %v", err)
-	}
-	s.interrupt(topics.Pools, "rebuilt", 110, "--resume", "rebuild", "all", "--rate", "40")
-	if done := s.rebuilt("all", "--resume"); done.Before == 0 || done.Before == done.Users {
-		t.Errorf("resumed: %+v", done)
-	}
-	if diff := cmp.Diff(before, s.poolsOf(users)); diff != "" {
-		t.Errorf("pools (-before +after):\n%.3000s", diff)
-	}
 }

@@ -213,7 +213,7 @@ func testReplay(t *testing.T, cfg, changed Config, events []map[string]any) {
 	r.applied()
 	before := s.recordCounts()
 	done := s.replay("all", "--half-life", changed.Fanout.ScoreHalfLife.String())
-	if done.Events.Events == 0 || done.Built.Previous != 1 || done.Built.Generation != 2 || done.Built.NotCarried != 0 {
+	if done.Events.Events == 0 || done.Built.Previous != 1 || done.Built.Generation != 2 {
 		t.Errorf("replayed %+v, built %+v", done.Events, done.Built)
 	}
 	if diff := cmp.Diff(before, s.recordCounts()); diff != "" {
@@ -260,19 +260,16 @@ func TestReplay_ResumesAndAborts(t *testing.T) {
 	cfg.Fanout.ScoreHalfLife *= 5
 	cfg.settle()
 	s = start(t, cfg)
-	if _, err := s.run("replay", "all", "--resume"); err == nil || !strings.Contains(err.Error(), "no run to resume") {
-		t.Errorf("resumed without a run: %v", err)
-	}
-	s.interrupt(topics.Objects, "replayed", 40, "--resume", "replay", "all", "--rate", "100")
-	s.interrupt(topics.Pools, "rebuilt", 2, "--resume", "replay", "all", "--resume", "--rate", "100000", "--users", "1")
-	if _, err := s.run("replay", "all"); err == nil || !strings.Contains(err.Error(), `--abort" aborts it`) {
-		t.Errorf("replay during a build: got error %v", err)
-	}
-	s.checkRejected("replay all --resume", "rebuild", "all", "--generation")
+	s.interrupt(topics.Objects, "replayed", 40, "replay, after", "replay", "all", "--rate", "100")
+	building := []string{"replay", "all", "--rate", "100000", "--users", "1"}
+	s.interrupt(topics.Pools, "rebuilt", 2, `"smartfeed replay all" resumes it`, building...)
+	s.checkRejected("replay all", "replay", "following")
+	s.checkRejected("replay all", "rebuild", "all")
 	if out, err := s.run("replay", "all", "--abort"); err != nil {
-		t.Errorf("give up: %v %s", err, out)
+		t.Errorf("abort: %v %s", err, out)
 	}
-	if done := s.replay("all", "--resume"); done.Events.Before == 0 || done.Events.Events > 10 || done.Built.Generation != 3 {
+	s.interrupt(topics.Pools, "rebuilt", 2, `"smartfeed replay all" resumes it`, building...)
+	if done := s.replay("all"); done.Events != nil || done.Built.Copied != nil || done.Built.Generation != 3 {
 		t.Errorf("resumed: %+v, %+v", done.Events, done.Built)
 	}
 	s.checkPools(bruteForce(t, cfg, events), replayCap)
@@ -305,10 +302,8 @@ func TestReplay_ResumesAfterKills(t *testing.T) {
 	cfg.Fanout.ScoreHalfLife = 10 * 24 * time.Hour
 	c.args = append(c.args, "--fanout.score_half_life", "240h")
 	c.start()
-	var again []string
 	done := c.retry(func(killed bool) []string {
-		args := append([]string{"replay", "all", "--timeout", processingTimeout}, again...)
-		again = []string{"--resume"}
+		args := []string{"replay", "all", "--timeout", processingTimeout}
 		if killed {
 			return append(args, "--rate", "100000", "--users", "100000")
 		}

@@ -24,7 +24,7 @@ func TestErase_CountsRowsOfRetiredGenerations(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
 	s.publish(lifeOfAUser(time.Now())...)
-	s.generate()
+	s.generate("all")
 	eventually.True(t, "the retired generation is stopped", func() bool {
 		_, err := os.Stat(s.localRows(1))
 		return len(s.generations.running()) == 1 && errors.Is(err, fs.ErrNotExist)

@@ -5,7 +5,6 @@ package schemas
 type Rebuild struct {
 	User   UserID `avro:"user" json:"user"`
 	Source Source `avro:"source" json:"source"` // Following, FromInterest, or "" for both
-	Run    string `avro:"run" json:"run"`       // identifies the command that requested the rebuild
 	Keep   bool   `avro:"keep" json:"keep"`     // no candidates are deleted; backfills are requested nevertheless
 }
 

@@ -113,7 +113,7 @@ func (p *program) pruneCommand() *cobra.Command {
 		Use:   "prune",
 		Short: "Delete the topics of retired generations",
 		Long: `Delete the changelog, the ticks and the consumer group of each generation of the pools that is neither active nor being
-built. A generation retires at the cut-over of "rebuild all --generation" or "replay", or when its build is aborted. No process
+built. A generation retires at the cut-over of "rebuild" or "replay", or when its build is aborted. No process
 reads retired generations, no command reactivates them, and an erasure does not change their rows. The command recreates the
 topics of the first generation, empty. Processes delete their local directories of retired generations.
 

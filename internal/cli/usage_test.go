@@ -61,10 +61,10 @@ func TestExecute_NamesEveryMistakeOfACommandLine(t *testing.T) {
 		"rebuild related":                                                       {"want following, interest, all, or the id of a user"},
 		"rebuild user:1 --source related":                                       {"want following or interest"},
 		"rebuild all --source following":                                        {"--source: only for a user"},
-		"rebuild user:1 --resume --rate 0":                                      {"--resume: only for all users\n--rate: 0"},
+		"rebuild user:1 --abort --rate 0":                                       {"--rate: 0: want above 0, at most 1000000\n--abort: only for the target all"},
 		"replay":                                                                {"accepts 1 arg"},
 		"replay related":                                                        {"want following, interest, all, or the id of a user"},
-		"replay user:1 --resume --rate 0 --users 0":                             {"--resume: only for all users\n--rate: 0: want above 0, at most 1000000\n--users: 0"},
+		"replay user:1 --rate 0 --users 0":                                      {"--rate: 0: want above 0, at most 1000000\n--users: 0"},
 		"replay user:1 --abort --half-life 1s":                                  {"--half-life: 1s: want 1m to 8760h\n--abort: only for the target all"},
 		"query feed pin:1":                                                      {"pin:1"},
 		"query feed ada":                                                        {"ada"},
@@ -162,21 +162,23 @@ func TestGenerationCommands_RespectWhatIsBeingBuilt(t *testing.T) {
 	must.OK(t, err)
 	defer log.Close()
 	watch := topics.GenerationWatch{Log: log}
-	const rebuilding, replaying = "rebuild all --generation", "replay following --half-life 48h --resume"
+	const rebuilding, replaying = "rebuild all", "replay following --half-life 48h"
 	named := strconv.Quote("smartfeed " + replaying)
 	for name, c := range map[string]struct {
 		command     string
 		cuttingOver bool
 		args, want  string
 	}{
-		"another replay":            {replaying, false, "replay all --resume", named + " resumes it"},
-		"a rebuild over a replay":   {replaying, false, "rebuild all --generation", named + " resumes it"},
-		"a replay over a rebuild":   {rebuilding, false, "replay all --resume --half-life 24h", `"smartfeed rebuild all --generation" resumes it`},
-		"another half-life":         {replaying, false, strings.Replace(replaying, "48h", "24h", 1), "--half-life 48h"},
-		"without --resume":          {replaying, false, strings.TrimSuffix(replaying, " --resume"), `"smartfeed rebuild all --abort" aborts it`},
-		"cut-over without --resume": {"replay all --resume", true, "replay all", `the cut-over has started: "smartfeed replay all --resume" finishes it`},
-		"the same":                  {replaying, false, "replay following --half-life 2880m --resume", "catch up"},
-		"abort at the cut-over":     {replaying, true, "rebuild all --abort", named + " finishes it"},
+		"another replay":                 {replaying, false, "replay all", named + " resumes it"},
+		"a rebuild over a replay":        {replaying, false, rebuilding, named + " resumes it"},
+		"a rebuild of another source":    {rebuilding, false, "rebuild interest", `"smartfeed rebuild all" resumes it`},
+		"a replay over a rebuild":        {rebuilding, false, "replay all --half-life 24h", `"smartfeed rebuild all" resumes it`},
+		"another half-life":              {replaying, false, strings.Replace(replaying, "48h", "24h", 1), "--half-life 48h"},
+		"without the half-life":          {replaying, false, "replay following", `"smartfeed rebuild all --abort" aborts it`},
+		"the same rebuild":               {rebuilding, false, rebuilding, "catch up"},
+		"another replay at the cut-over": {"replay all", true, "replay interest", `the cut-over has started: "smartfeed replay all" finishes it`},
+		"the same":                       {replaying, false, "replay following --half-life 2880m", "catch up"},
+		"abort at the cut-over":          {replaying, true, "rebuild all --abort", named + " finishes it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := generation.Record{Group: topics.Pools, Active: 1, Building: 2, Command: c.command, CuttingOver: c.cuttingOver}

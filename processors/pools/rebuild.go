@@ -83,12 +83,10 @@ func (g *group) requestRebuild(tx *rows.Tx, own rows.Owner, r *schemas.Rebuild) 
 type Carry struct {
 	Source   schemas.Source // source of the backfills; "": following and interest
 	HalfLife time.Duration  // of write-time scores; 0: all candidates of related are carried over
-
-	excluded map[string]struct{} // excluded rows of related
 }
 
-// Keep reports whether a record of the changelog is carried over. It must be called in the order of the changelog.
-func (c *Carry) Keep(owner, row, value []byte) bool {
+// Keep reports whether a record of the changelog is carried over.
+func (c Carry) Keep(_, row, value []byte) bool {
 	if row[0] != layout.KindFirstVersion && row[0] != layout.KindLaterVersion {
 		return true
 	}
@@ -97,26 +95,9 @@ func (c *Carry) Keep(owner, row, value []byte) bool {
 			return false
 		}
 	}
-	if c.HalfLife == 0 || !bytes.HasPrefix(row, layout.SourcePrefix(row[0], schemas.Related)) {
-		return true
-	}
-	name := string(owner) + "\x00" + string(row)
-	if value == nil {
-		delete(c.excluded, name)
-		return true
-	}
-	if ofHalfLife(row, value, c.HalfLife) {
-		return true
-	}
-	if c.excluded == nil {
-		c.excluded = map[string]struct{}{}
-	}
-	c.excluded[name] = struct{}{}
-	return false
+	isRelated := bytes.HasPrefix(row, layout.SourcePrefix(row[0], schemas.Related))
+	return !isRelated || value == nil || c.HalfLife == 0 || ofHalfLife(row, value, c.HalfLife)
 }
-
-// Excluded returns the number of excluded candidates of related.
-func (c *Carry) Excluded() int { return len(c.excluded) }
 
 // maxAgelessScore bounds the part of a score that does not depend on the age of the pin: the logarithms of quality, strength
 // and weight. Another half-life changes a score much more: 25 hours instead of 24 change it by 570.

@@ -9,7 +9,7 @@ import (
 // A build takes a group from one generation to the next.
 func Example() {
 	now := generation.Record{Group: "pools", Active: generation.First}
-	building, _ := now.Start(2, "", "rebuild all --generation")
+	building, _ := now.Start(2, "rebuild all")
 	cuttingOver, _ := building.CutOver()
 	_, err := cuttingOver.Abort()
 	fmt.Println(err)

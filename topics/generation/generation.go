@@ -32,8 +32,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // First is the number of the generation of a group that was never rebuilt.
@@ -41,14 +39,11 @@ const First = 1
 
 // Record is the state of a group. It is published under the key Group, as JSON.
 type Record struct {
-	Group    string `json:"group"`
-	Active   int    `json:"active"`             // the generation that serves reads and emits
-	Building int    `json:"building,omitempty"` // 0: none
-	// Source is the source whose candidates the generation being built does not copy; "": every source that followees
-	// deliver.
-	Source      schemas.Source `json:"source,omitempty"`
-	Command     string         `json:"command,omitempty"`      // the command that resumes the build
-	CuttingOver bool           `json:"cutting_over,omitempty"` // marks may have been written
+	Group       string `json:"group"`
+	Active      int    `json:"active"`                 // the generation that serves reads and emits
+	Building    int    `json:"building,omitempty"`     // 0: none
+	Command     string `json:"command,omitempty"`      // the command that started the build, and resumes it
+	CuttingOver bool   `json:"cutting_over,omitempty"` // marks may have been written
 	// Token is part of every mark of the cut-over to Building. Producers cannot read it before the first mark is written.
 	Token string `json:"token,omitempty"`
 }
@@ -92,21 +87,10 @@ var transitions = map[State]map[Step]State{
 	CuttingOver: {CutOver: CuttingOver, Finish: Stable},
 }
 
-// StepError is returned when a state does not allow a step.
-type StepError struct {
-	Record Record
-	Step   Step
-}
-
-// Error names the group, its state and the step.
-func (e *StepError) Error() string {
-	return fmt.Sprintf("generations of %s: %s is not possible while the state is %s", e.Record.Group, e.Step, e.Record.State())
-}
-
-// Start returns the record in which a generation is being built. number is above Active, and its topics exist. source and command
-// are those of Record.
-func (r Record) Start(number int, source schemas.Source, command string) (Record, error) {
-	return r.transition(Start, Record{Group: r.Group, Active: r.Active, Building: number, Source: source, Command: command, Token: rand.Text()})
+// Start returns the record in which a generation is being built. number is above Active, and its topics exist. command is
+// that of Record.
+func (r Record) Start(number int, command string) (Record, error) {
+	return r.transition(Start, Record{Group: r.Group, Active: r.Active, Building: number, Command: command, Token: rand.Text()})
 }
 
 // Abort returns the record without the generation that is being built.
@@ -130,7 +114,7 @@ func (r Record) Finish() (Record, error) {
 // transition returns next if the state of r allows the step and next has the state that follows.
 func (r Record) transition(step Step, next Record) (Record, error) {
 	if to, allowed := transitions[r.State()][step]; !allowed || next.State() != to {
-		return r, &StepError{r, step}
+		return r, fmt.Errorf("generations of %s: %s is not possible while the state is %s", r.Group, step, r.State())
 	}
 	return next, nil
 }

@@ -1,11 +1,11 @@
-// Package generations rebuilds the pools: in place, by a replay of the log of pins, or as a new generation while the
-// current one stays active. Package generation defines the states and steps of such a build.
+// Package generations rebuilds the pools: those of one user in place, and those of all users as a new generation while the
+// current one stays active. Package generation defines the states and steps of such a build. A replay also processes the
+// log of pins again before it.
 package generations
 
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -52,49 +52,42 @@ func (a *access) wait(ctx context.Context, task topics.Progress) error {
 	return topics.Wait(ctx, a.Kafka, schemas.MicrosOf(time.Now()), func(s topics.WaitState) { task.Say(s.String()) }, a.readers...)
 }
 
-// newestRun returns the name of the run with the newest record in a stream, of the runs with a prefix; "": there is none. It
-// calls visit for each record of these runs, and skips records that can never be decoded.
-func newestRun[T any](
-	ctx context.Context, l *topics.Log, s topics.Stream[T], prefix string, runOf func(*T) string, visit func(*T, *kgo.Record),
-) (run string, err error) {
-	var newest time.Time
-	err = l.ReadAll(ctx, s.Name, topics.Decoded(s, func(value *T, rec *kgo.Record) error {
-		if !strings.HasPrefix(runOf(value), prefix) {
-			return nil
-		}
-		if !rec.Timestamp.Before(newest) {
-			newest, run = rec.Timestamp, runOf(value)
-		}
-		visit(value, rec)
-		return nil
-	}))
-	return run, err
-}
-
-// publisher publishes batches of records at a limited rate.
+// publisher publishes records in batches, at a limited rate.
 type publisher struct {
-	client *kgo.Client
-	pace   *rate.Limiter
-	batch  int // records in a batch
+	client    *kgo.Client
+	pace      *rate.Limiter
+	size      int // records in a full batch
+	batch     []*kgo.Record
+	published int64
 }
 
-// publisher returns a publisher of perSecond records per second, in batches of at most a tenth of a second's records
-// and at most maxBatch.
-func (a *access) publisher(perSecond float64, maxBatch int) publisher {
-	batch := min(maxBatch, max(1, int(perSecond/10)))
-	return publisher{a.client, rate.NewLimiter(rate.Limit(perSecond), batch), batch}
+// newPublisher returns a publisher of perSecond records per second, in batches of at most a tenth of a second's records and
+// at most maxBatch.
+func newPublisher(client *kgo.Client, perSecond rate.Limit, maxBatch int) *publisher {
+	size := int(min(float64(maxBatch), max(1, float64(perSecond)/10)))
+	return &publisher{client: client, pace: rate.NewLimiter(perSecond, size), size: size}
 }
 
-// publish waits for the rate limit, publishes a batch, and returns when it is acknowledged.
-func (p publisher) publish(ctx context.Context, batch []*kgo.Record) error {
-	if len(batch) == 0 {
+// add adds a record to the batch, and publishes the batch if it is full.
+func (p *publisher) add(ctx context.Context, r *kgo.Record) error {
+	if p.batch = append(p.batch, r); len(p.batch) < p.size {
 		return nil
 	}
-	if err := p.pace.WaitN(ctx, len(batch)); err != nil {
+	return p.flush(ctx)
+}
+
+// flush waits for the rate limit, publishes the batch, and returns when it is acknowledged.
+func (p *publisher) flush(ctx context.Context) error {
+	if len(p.batch) == 0 {
+		return nil
+	}
+	if err := p.pace.WaitN(ctx, len(p.batch)); err != nil {
 		return err
 	}
-	if err := topics.Produce(ctx, p.client, batch...); err != nil {
-		return fmt.Errorf("publish %s: %w", batch[0].Topic, err)
+	if err := topics.Produce(ctx, p.client, p.batch...); err != nil {
+		return fmt.Errorf("publish %s: %w", p.batch[0].Topic, err)
 	}
+	p.published += int64(len(p.batch))
+	p.batch = p.batch[:0]
 	return nil
 }

@@ -10,52 +10,39 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/processors/pools"
+	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
 // Built is the result of building a generation.
 type Built struct {
-	Generation int     `json:"generation"`                 // the new active generation
-	Previous   int     `json:"previous"`                   // the previous active generation
-	Copied     *Copied `json:"copied,omitempty"`           // nil: an earlier run copied the rows
-	NotCarried int     `json:"not_carried_over,omitempty"` // candidates of related that were scored with another time constant and are not carried over
-	Rebuilt    Rebuilt `json:"rebuilt"`                    // zero: an earlier run started the cut-over
+	Generation int     `json:"generation"`       // the new active generation
+	Previous   int     `json:"previous"`         // the previous active generation
+	Copied     *Copied `json:"copied,omitempty"` // nil: an earlier run copied the rows
+	Rebuilt    Rebuilt `json:"rebuilt"`          // zero: an earlier run started the cut-over
 	Seconds    float64 `json:"seconds"`
 }
 
 // String returns the result as one line of text.
 func (b Built) String() string {
-	left := ""
-	if b.NotCarried > 0 {
-		left = fmt.Sprintf("; %s of related not carried over: scored by another half-life", command.Count(b.NotCarried, "candidate"))
-	}
 	previous := generation.Name(topics.Pools, b.Previous)
-	return fmt.Sprintf("generation %d of the pools is active, with %s, after %.1f s; \"smartfeed topics prune\" deletes the unused topics %s and %s%s",
-		b.Generation, command.Count(b.Rebuilt.Users, "user"), b.Seconds, topics.TableOf(previous), topics.TicksOf(previous), left)
+	return fmt.Sprintf("generation %d of the pools is active, with %s, after %.1f s; \"smartfeed topics prune\" deletes the unused topics %s and %s",
+		b.Generation, command.Count(b.Rebuilt.Users, "user"), b.Seconds, topics.TableOf(previous), topics.TicksOf(previous))
 }
-
-// rebuildGeneration is the command that builds a generation or resumes building it.
-const rebuildGeneration = "rebuild all --generation"
 
 // builder builds a generation of the pools while another one is active, and cuts over to it. It takes the steps of package
 // generation, and can resume after each.
 type builder struct {
 	*access
-	rate    float64     // users per second
+	command string      // starts the build, and resumes it
 	carry   pools.Carry // the rows to carry over, including the source that is rebuilt
-	command string      // resumes the build
-	watch   *topics.GenerationWatch
-}
-
-func newBuilder(a *access, usersPerSecond float64) *builder {
-	return &builder{access: a, rate: usersPerSecond, command: rebuildGeneration, watch: &topics.GenerationWatch{Log: a.log}}
+	rate    float64     // users per second
 }
 
 // now returns the present state of the pools.
 func (b *builder) now(ctx context.Context) (generation.Record, error) {
-	err := b.watch.Refresh(ctx)
-	return b.watch.Of(topics.Pools), err
+	return stateOf(ctx, b.log, topics.Pools)
 }
 
 // errEnded is returned when another run has aborted or finished the build.
@@ -81,43 +68,44 @@ func (b *builder) take(ctx context.Context, building int, step func(generation.R
 	return next, nil
 }
 
-// build takes the remaining steps of a build. Errors include the command that resumes it.
-func (b *builder) build(ctx context.Context) (done Built, err error) {
-	start := time.Now()
+// check returns the present state of the pools, and an error if another command builds a generation.
+func (b *builder) check(ctx context.Context) (generation.Record, error) {
 	now, err := b.now(ctx)
-	if err == nil {
-		err = b.refuse(now, true)
+	if err == nil && now.State() != generation.Stable && now.Command != b.command {
+		err = fmt.Errorf("generation %d of the pools is being built: %s", now.Building, b.howToResume(now))
 	}
+	return now, err
+}
+
+// build takes the remaining steps of a build. Errors include the command that resumes it.
+func (b *builder) build(ctx context.Context) (*Built, error) {
+	start := time.Now()
+	now, err := b.check(ctx)
 	if err != nil {
-		return done, err
+		return nil, err
 	}
-	done.Previous = now.Active
-	if now.State() == generation.Stable {
-		now, err = b.start(ctx, now, &done)
+	done := &Built{Previous: now.Active}
+	for err == nil && now.Active == done.Previous {
+		now, err = b.advance(ctx, now, done)
 	}
-	b.carry.Source, done.Generation = now.Source, now.Building
-	if err == nil && now.State() == generation.Building {
-		if done.Rebuilt, err = b.fill(ctx, now.Building); err == nil {
-			now, err = b.take(ctx, now.Building, generation.Record.CutOver)
-		}
-	}
-	if err == nil {
-		now, err = b.cutOver(ctx, now)
-	}
-	done.Seconds = time.Since(start).Seconds()
+	done.Generation, done.Seconds = now.Active, time.Since(start).Seconds()
 	if err != nil && !errors.Is(err, errEnded) {
 		err = fmt.Errorf("%w (%s)", err, b.howToResume(now))
 	}
 	return done, err
 }
 
-// refuse returns an error if a generation is being built and this run must not resume it: because another command
-// started it, or because resume is false.
-func (b *builder) refuse(now generation.Record, resume bool) error {
-	if now.State() == generation.Stable || resume && now.Command == b.command {
-		return nil
+// advance takes the next step of a build, and returns the resulting state.
+func (b *builder) advance(ctx context.Context, now generation.Record, done *Built) (next generation.Record, err error) {
+	switch now.State() {
+	case generation.Stable:
+		next, done.Copied, err = b.start(ctx, now)
+	case generation.Building:
+		next, done.Rebuilt, err = b.fill(ctx, now)
+	case generation.CuttingOver:
+		next, err = b.cutOver(ctx, now)
 	}
-	return fmt.Errorf("generation %d of the pools is being built: %s", now.Building, b.howToResume(now))
+	return next, err
 }
 
 // howToResume describes how to resume the build, and whether it can be aborted.
@@ -149,30 +137,26 @@ func (b *builder) abort(ctx context.Context) error {
 
 // start creates the topics of the next generation, copies the rows that a backfill cannot restore, and announces the
 // generation to the processes.
-func (b *builder) start(ctx context.Context, now generation.Record, done *Built) (generation.Record, error) {
-	profile, err := topics.ProfileOf(ctx, b.Kafka)
+func (b *builder) start(ctx context.Context, now generation.Record) (generation.Record, *Copied, error) {
+	number, err := b.next(ctx, now.Active)
 	if err != nil {
-		return now, err
+		return now, nil, err
 	}
-	number, err := b.next(ctx, profile, now.Active)
+	copied, err := b.copy(ctx, now.Active, number)
 	if err != nil {
-		return now, err
+		return now, nil, err
 	}
-	task := b.Start("copy rows", -1)
-	defer task.Done()
-	copied, err := Copy(ctx, b.Kafka, CopyOptions{Group: topics.Pools, From: now.Active, To: number, Keep: b.carry.Keep, Add: task.Add})
-	if err != nil {
-		return now, err
-	}
-	done.Copied, done.NotCarried = &copied, b.carry.Excluded()
-	return b.take(ctx, 0, func(now generation.Record) (generation.Record, error) {
-		return now.Start(number, b.carry.Source, b.command)
-	})
+	now, err = b.take(ctx, 0, func(now generation.Record) (generation.Record, error) { return now.Start(number, b.command) })
+	return now, copied, err
 }
 
 // next creates the topics of the first generation without any. It does not reuse the topics of an aborted generation,
 // which contain rows.
-func (b *builder) next(ctx context.Context, profile topics.Profile, active int) (int, error) {
+func (b *builder) next(ctx context.Context, active int) (int, error) {
+	profile, err := topics.ProfileOf(ctx, b.Kafka)
+	if err != nil {
+		return 0, err
+	}
 	for number := active + 1; ; number++ {
 		own := topics.GenerationTopics(profile, topics.Pools, number)
 		plan, err := topics.Apply(ctx, b.Kafka, own)
@@ -185,13 +169,20 @@ func (b *builder) next(ctx context.Context, profile topics.Profile, active int) 
 	}
 }
 
-// fill requests backfills from the followees of all users.
-func (b *builder) fill(ctx context.Context, number int) (Rebuilt, error) {
+// fill requests backfills from the followees of all users. A resumed run requests them again.
+func (b *builder) fill(ctx context.Context, now generation.Record) (generation.Record, Rebuilt, error) {
 	if err := b.waitFor(ctx, "catch up"); err != nil {
-		return Rebuilt{}, err
+		return now, Rebuilt{}, err
 	}
-	r := rebuilder{access: b.access, rate: b.rate, source: b.carry.Source, keep: generation.Name(topics.Pools, number), resume: true}
-	return r.all(ctx)
+	users, err := ownersOf(ctx, b.log, topics.Pools)
+	if err != nil {
+		return now, Rebuilt{}, err
+	}
+	done, err := b.rebuild(ctx, users, schemas.Rebuild{Source: b.carry.Source, Keep: true}, b.rate)
+	if err == nil {
+		now, err = b.take(ctx, now.Building, generation.Record.CutOver)
+	}
+	return now, done, err
 }
 
 // cutOver writes the marks, and waits until both generations have processed all records before them.

@@ -28,8 +28,8 @@ func TestBuilder_DoesNotCutOverToAbortedGeneration(t *testing.T) {
 	a, err := open(t.Context(), setup)
 	must.OK(t, err)
 	defer a.close()
-	b := newBuilder(a, 1)
-	now := generation.Record{Group: topics.Pools, Active: 1, Building: 2, Command: rebuildGeneration}
+	b := &builder{access: a}
+	now := generation.Record{Group: topics.Pools, Active: 1, Building: 2}
 	must.OK(t, errors.Join(topics.SetGeneration(t.Context(), b.client, now), b.abort(t.Context())))
 	if now, err := b.take(t.Context(), 2, generation.Record.CutOver); !errors.Is(err, errEnded) || now.State() != generation.Stable {
 		t.Errorf("cut over to an aborted generation: %+v, %v", now, err)

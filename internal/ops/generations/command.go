@@ -51,36 +51,30 @@ func (t Target) Validate() error {
 	return nil
 }
 
-// RebuildOptions configure Rebuild.
-type RebuildOptions struct {
-	Target Target
-	Source schemas.Source // of a user; "": both
-	Rate   float64        // users per second, of all users
-	Resume bool           // continue the last run of all users
+// Rebuild builds a new generation of the pools of all users, and cuts over to it. It resumes an interrupted build of the
+// same target. rate is the number of users per second. Errors include the command that resumes the build.
+func Rebuild(ctx context.Context, setup topics.Setup, target Target, rate float64) (*Built, error) {
+	a, err := open(ctx, setup)
+	if err != nil {
+		return nil, err
+	}
+	defer a.close()
+	b := builder{access: a, command: "rebuild " + string(target), carry: pools.Carry{Source: target.source()}, rate: rate}
+	return b.build(ctx)
 }
 
-// Rebuild rebuilds pools in place and returns when they are complete.
-func Rebuild(ctx context.Context, setup topics.Setup, o RebuildOptions) (Rebuilt, error) {
+// RebuildUser rebuilds the pools of a user in place, in one source, "" for both, and returns when they are complete. It
+// returns ErrNoData for a user without rows.
+func RebuildUser(ctx context.Context, setup topics.Setup, user schemas.UserID, source schemas.Source) (Rebuilt, error) {
 	a, err := open(ctx, setup)
 	if err != nil {
 		return Rebuilt{}, err
 	}
 	defer a.close()
-	if !o.Target.IsAll() {
-		return rebuilder{access: a, source: o.Source, rate: 1}.user(ctx, schemas.UserID(o.Target))
+	if _, err := a.rowsOf(ctx, user); err != nil {
+		return Rebuilt{}, fmt.Errorf("rebuild %s: %w", user, err)
 	}
-	return rebuilder{access: a, source: o.Target.source(), rate: o.Rate, resume: o.Resume}.all(ctx)
-}
-
-// Build builds a new generation of the pools and cuts over to it. It resumes an interrupted build. rate is the number of
-// users per second. Errors include the command that resumes the build.
-func Build(ctx context.Context, setup topics.Setup, rate float64) (Built, error) {
-	a, err := open(ctx, setup)
-	if err != nil {
-		return Built{}, err
-	}
-	defer a.close()
-	return newBuilder(a, rate).build(ctx)
+	return a.rebuild(ctx, []schemas.UserID{user}, schemas.Rebuild{Source: source}, 1)
 }
 
 // Abort aborts the generation that is being built. It returns an error if the cut-over may have started.
@@ -90,7 +84,7 @@ func Abort(ctx context.Context, setup topics.Setup) error {
 		return err
 	}
 	defer a.close()
-	return newBuilder(a, 1).abort(ctx)
+	return (&builder{access: a}).abort(ctx)
 }
 
 // ReplayOptions configure Replay.
@@ -98,17 +92,16 @@ type ReplayOptions struct {
 	Target   Target
 	Rate     float64       // events per second
 	Users    float64       // users per second whose pools are built, of all users
-	Resume   bool          // continue the last run with the same target and HalfLife
 	HalfLife time.Duration // fanout.score_half_life, if it has changed; 0: it has not
 }
 
 // command returns the command line that resumes a replay of all users: it has the options that define the result.
 func (o ReplayOptions) command() string {
-	words := []string{"replay", string(o.Target)}
+	line := "replay " + string(o.Target)
 	if o.HalfLife != 0 {
-		words = append(words, "--half-life", settings.Short(o.HalfLife))
+		line += " --half-life " + settings.Short(o.HalfLife)
 	}
-	return strings.Join(append(words, "--resume"), " ")
+	return line
 }
 
 // Replayed is the result of Replay.
@@ -122,9 +115,9 @@ type Replayed struct {
 
 // String returns the result as one line of text.
 func (r Replayed) String() string {
-	var parts []string
+	parts := []string{"an earlier run replayed the events of pins"}
 	if r.Events != nil {
-		parts = append(parts, "replayed "+command.Count(r.Events.Events, "event")+" of pins")
+		parts[0] = "replayed " + command.Count(r.Events.Events, "event") + " of pins"
 	}
 	if r.Built != nil {
 		parts = append(parts, r.Built.String())
@@ -135,8 +128,8 @@ func (r Replayed) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// Replay processes the log of pins again. For all users, it then builds a generation of the pools. For one user, it
-// rebuilds the user's pools in place.
+// Replay processes the log of pins again. For all users, it then builds a generation of the pools, or resumes an
+// interrupted build of the same target and half-life. For one user, it rebuilds the user's pools in place.
 func Replay(ctx context.Context, setup topics.Setup, o ReplayOptions) (done Replayed, err error) {
 	start := time.Now()
 	a, err := open(ctx, setup)
@@ -144,11 +137,10 @@ func Replay(ctx context.Context, setup topics.Setup, o ReplayOptions) (done Repl
 		return done, err
 	}
 	defer a.close()
-	r := &replayer{access: a, ReplayOptions: o}
+	r := &replayer{access: a, rate: o.Rate, source: o.Target.source()}
 	if o.Target.IsAll() {
-		b := newBuilder(a, o.Users)
-		b.carry, b.command = pools.Carry{Source: o.Target.source(), HalfLife: o.HalfLife}, o.command()
-		done, err = b.replay(ctx, r)
+		b := builder{access: a, command: o.command(), carry: pools.Carry{Source: r.source, HalfLife: o.HalfLife}, rate: o.Users}
+		done, err = r.replayAll(ctx, b)
 	} else {
 		done, err = r.replayUser(ctx, schemas.UserID(o.Target))
 	}
@@ -156,43 +148,31 @@ func Replay(ctx context.Context, setup topics.Setup, o ReplayOptions) (done Repl
 	return done, err
 }
 
-// replay processes the log again and then builds a generation. If a generation is being built, the log has been processed,
-// and a resumed run skips it.
-func (b *builder) replay(ctx context.Context, r *replayer) (done Replayed, err error) {
-	now, err := b.now(ctx)
+// replayAll processes the log again and then builds a generation. If a generation is being built, an earlier run has
+// processed the log.
+func (r *replayer) replayAll(ctx context.Context, b builder) (done Replayed, err error) {
+	now, err := b.check(ctx)
+	if err == nil && now.State() == generation.Stable {
+		done.Events, err = r.replay(ctx)
+	}
 	if err == nil {
-		err = b.refuse(now, r.Resume)
+		done.Built, err = b.build(ctx)
 	}
-	if err != nil {
-		return done, err
-	}
-	if now.State() == generation.Stable {
-		events, err := r.replay(ctx)
-		if done.Events = &events; err != nil {
-			return done, fmt.Errorf("%w (--resume continues there)", err)
-		}
-	}
-	built, err := b.build(ctx)
-	done.Built = &built
 	return done, err
 }
 
 // replayUser processes the publications of a user's followees again, and rebuilds the user's pools in place.
 func (r *replayer) replayUser(ctx context.Context, user schemas.UserID) (Replayed, error) {
 	done := Replayed{User: user}
-	own, err := RowsOf(ctx, r.log, topics.Pools, user)
-	if err == nil && len(own) == 0 {
-		err = fmt.Errorf("replay %s: %w", user, ErrNoData)
-	}
+	own, err := r.rowsOf(ctx, user)
 	if err != nil {
-		return done, err
+		return done, fmt.Errorf("replay %s: %w", user, err)
 	}
 	r.followees = layout.Follows(own)
-	events, err := r.replay(ctx)
-	if done.Events = &events; err != nil {
+	if done.Events, err = r.replay(ctx); err != nil {
 		return done, err
 	}
-	rebuilt, err := rebuilder{access: r.access, rate: 1}.user(ctx, user)
+	rebuilt, err := r.rebuild(ctx, []schemas.UserID{user}, schemas.Rebuild{}, 1)
 	done.Rebuilt = &rebuilt
 	return done, err
 }

@@ -7,112 +7,94 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/time/rate"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
-// Copied is the result of Copy.
+// Copied describes the rows that were copied to a new generation.
 type Copied struct {
 	Rows    int64           `json:"rows"`    // records copied from the changelog
 	Offsets map[int32]int64 `json:"offsets"` // by partition: the end offset up to which the changelog was read
 }
 
-// CopyOptions configure Copy.
-type CopyOptions struct {
-	Group    string         // base name of the generations
-	From, To int            // numbers of the active generation and of the new one
-	Keep     rows.Keep      // selects rows; called for each changelog record of an owner, with a nil value for a deleted row
-	Add      func(rows int) // called after each batch
-}
+// copyBatch is the number of rows that are published together.
+const copyBatch = 1000
 
-// Copy fills the changelog of a new generation with rows of the active one, as of the end of its committed records. It
-// copies the selected rows, the applied offsets of the inputs, and the timers. The new generation resumes at these offsets.
-// Its topics must exist and be empty, and it must have no members.
-func Copy(ctx context.Context, k topics.Kafka, o CopyOptions) (Copied, error) {
-	c := copier{
-		CopyOptions: o, kafka: k, from: generation.Name(o.Group, o.From), to: generation.Name(o.Group, o.To),
-		copied: Copied{Offsets: map[int32]int64{}},
-	}
-	if err := c.copy(ctx); err != nil {
-		return c.copied, fmt.Errorf("copy rows of %s to %s: %w", c.from, c.to, err)
-	}
-	return c.copied, nil
-}
-
+// copier copies rows to another generation.
 type copier struct {
-	CopyOptions
-	kafka    topics.Kafka
+	*builder
 	from, to string // names of the generations
-	log      *topics.Log
-	client   *kgo.Client
-	copied   Copied
+	out      *publisher
+	task     topics.Progress
 }
 
-func (c *copier) copy(ctx context.Context) (err error) {
-	if c.log, err = topics.NewLog(c.kafka); err != nil {
-		return err
+// copy fills the changelog of a new generation with rows of the active one, as of the end of its committed records. It
+// copies the rows to carry over, the applied offsets of the inputs, and the timers. The new generation resumes at these
+// offsets. Its topics must exist and be empty, and it must have no members.
+func (b *builder) copy(ctx context.Context, from, to int) (*Copied, error) {
+	client, err := b.Kafka.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RecordDeliveryTimeout(0))
+	if err != nil {
+		return nil, err
 	}
-	defer c.log.Close()
-	if c.client, err = c.kafka.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RecordDeliveryTimeout(0)); err != nil {
-		return err
+	defer client.Close()
+	c := copier{
+		builder: b, from: generation.Name(topics.Pools, from), to: generation.Name(topics.Pools, to),
+		out: newPublisher(client, rate.Inf, copyBatch), task: b.Start("copy rows", -1),
 	}
-	defer c.client.Close()
-	admin := kadm.NewClient(c.client)
+	defer c.task.Done()
+	offsets, err := c.run(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("copy rows of %s to %s: %w", c.from, c.to, err)
+	}
+	return &Copied{c.out.published, offsets}, nil
+}
+
+// run copies the rows and the offsets. It returns the end offset of each partition.
+func (c *copier) run(ctx context.Context) (map[int32]int64, error) {
+	admin, table := kadm.NewClient(c.client), topics.TableOf(c.from)
 	// Fetch the offsets before the rows: the new generation must start at or before the applied offsets in the rows.
 	committed, err := admin.FetchOffsets(ctx, c.from)
 	if err != nil {
-		return fmt.Errorf("fetch offsets of %s: %w", c.from, err)
+		return nil, fmt.Errorf("fetch offsets of %s: %w", c.from, err)
 	}
-	table := topics.TableOf(c.from)
 	starts, err := c.log.Starts(ctx, table)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ends, err := admin.ListCommittedOffsets(ctx, table) // all transactions below these offsets are complete
 	if err = errors.Join(err, ends.Error()); err != nil {
-		return fmt.Errorf("list ends of %s: %w", table, err)
+		return nil, fmt.Errorf("list ends of %s: %w", table, err)
 	}
+	offsets := map[int32]int64{}
 	for p, start := range starts[table] {
 		end, ok := ends.Lookup(table, p)
 		if !ok {
-			return fmt.Errorf("%s/%d has no end offset", table, p)
+			return nil, fmt.Errorf("%s/%d has no end offset", table, p)
 		}
+		offsets[p] = end.Offset
 		if err := c.partition(ctx, table, p, start, end.Offset); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return c.commit(ctx, admin, committed)
+	return offsets, c.commit(ctx, admin, committed)
 }
-
-// copyBatch is the number of records that are published together.
-const copyBatch = 1000
 
 // partition copies one partition in order. Therefore the last version of a row stays the last.
 func (c *copier) partition(ctx context.Context, table string, p int32, start, end int64) error {
-	var batch []*kgo.Record
-	flush := func() error {
-		err := topics.Produce(ctx, c.client, batch...)
-		c.copied.Rows += int64(len(batch))
-		c.Add(len(batch))
-		batch = batch[:0]
-		return err
-	}
 	err := c.log.ReadTo(ctx, table, p, start, end, func(r *kgo.Record) error {
-		if rows.Carries(r.Key, r.Value, topics.TicksOf(c.from), c.Keep) {
-			batch = append(batch, &kgo.Record{Topic: topics.TableOf(c.to), Partition: p, Key: r.Key, Value: r.Value})
-		}
-		if len(batch) < copyBatch {
+		if !rows.Carries(r.Key, r.Value, topics.TicksOf(c.from), c.carry.Keep) {
 			return nil
 		}
-		return flush()
+		c.task.Add(1)
+		return c.out.add(ctx, &kgo.Record{Topic: topics.TableOf(c.to), Partition: p, Key: r.Key, Value: r.Value})
 	})
-	c.copied.Offsets[p] = end
 	if err != nil {
 		return err
 	}
-	return flush()
+	return c.out.flush(ctx)
 }
 
 // commit commits the active generation's input offsets for the new one.

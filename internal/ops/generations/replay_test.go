@@ -1,7 +1,6 @@
 package generations
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -35,7 +34,7 @@ func TestReplayer_SkipsBatchThatIsTooLargeToRead(t *testing.T) {
 	partition := topics.Partition("pin:1", setup.Kafka.Partitions)
 	must.Get(zeros.Produce(t.Context(), a.client, topics.Pins, partition, topics.MaxDecompressedBytes+1))(t)
 	pin("behind")
-	got, err := (&replayer{access: a, ReplayOptions: ReplayOptions{Rate: 1000}}).replay(t.Context())
+	got, err := (&replayer{access: a, rate: 1000}).replay(t.Context())
 	must.OK(t, err)
 	written := 0
 	if err := a.log.ReadAll(t.Context(), topics.Replays, func(*kgo.Record) error { written++; return nil }); err != nil {
@@ -46,21 +45,16 @@ func TestReplayer_SkipsBatchThatIsTooLargeToRead(t *testing.T) {
 	}
 }
 
-// If the registry is unavailable, records may be missing, so no run and no pins are chosen from the others.
+// If the registry is unavailable, records may be missing, so no pins are chosen from the others.
 func TestReplayer_FailsWhenRegistryIsUnavailable(t *testing.T) {
 	c := topicstest.Start(t, 0)
 	a := must.Get(open(t.Context(), c.Setup()))(t)
 	t.Cleanup(a.close)
-	replay := must.Get(a.streams.Replays.Encode(&schemas.Replay{Pin: "pin:1", Run: "all-1"}))(t)
 	pin := must.Get(a.streams.Pins.Encode(&schemas.PinEvent{Event: schemas.Event{ID: "p", Actor: "user:ada", Verb: schemas.Create, Object: "pin:1"}}))(t)
-	must.OK(t, topics.Produce(t.Context(), a.client,
-		&kgo.Record{Topic: topics.Replays, Key: []byte("pin:1"), Value: topicstest.ByOtherWriter(replay)},
-		&kgo.Record{Topic: topics.Pins, Key: []byte("pin:1"), Value: topicstest.ByOtherWriter(pin)}))
+	record := &kgo.Record{Topic: topics.Pins, Key: []byte("pin:1"), Value: topicstest.ByOtherWriter(pin)}
+	must.OK(t, topics.Produce(t.Context(), a.client, record))
 	a.streams = c.WithoutRegistry()
-	r := &replayer{access: a}
-	for name, f := range map[string]func(context.Context) error{"find the run": r.findRun, "choose the pins": r.choose} {
-		if err := f(t.Context()); !errors.Is(err, schemas.ErrRegistryUnavailable) {
-			t.Errorf("%s: got %v, want %v", name, err, schemas.ErrRegistryUnavailable)
-		}
+	if err := (&replayer{access: a}).choose(t.Context()); !errors.Is(err, schemas.ErrRegistryUnavailable) {
+		t.Errorf("got %v, want %v", err, schemas.ErrRegistryUnavailable)
 	}
 }

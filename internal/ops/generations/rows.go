@@ -22,7 +22,7 @@ var ErrNoData = errors.New("no data of this user exists: check the id")
 func CountRows(ctx context.Context, l *topics.Log, owner schemas.UserID, groups ...string) (map[string]int, error) {
 	counts := map[string]int{}
 	for _, group := range groups {
-		own, err := RowsOf(ctx, l, group, owner)
+		own, err := rowsOf(ctx, l, group, owner)
 		if err != nil {
 			return nil, err
 		}
@@ -33,14 +33,22 @@ func CountRows(ctx context.Context, l *topics.Log, owner schemas.UserID, groups 
 	return counts, nil
 }
 
-// RowsOf returns the rows of an owner in the changelog of a group's active generation. The map has the values by row
-// name.
-func RowsOf(ctx context.Context, l *topics.Log, group string, owner schemas.UserID) (map[string][]byte, error) {
-	name, err := activeName(ctx, l, group)
+// rowsOf returns the rows of a user in the pools, values by name. It returns ErrNoData if there are none.
+func (a *access) rowsOf(ctx context.Context, user schemas.UserID) (map[string][]byte, error) {
+	own, err := rowsOf(ctx, a.log, topics.Pools, user)
+	if err == nil && len(own) == 0 {
+		err = ErrNoData
+	}
+	return own, err
+}
+
+// rowsOf returns the rows of an owner in the changelog of a group's active generation, values by name.
+func rowsOf(ctx context.Context, l *topics.Log, group string, owner schemas.UserID) (map[string][]byte, error) {
+	table, err := tableOf(ctx, l, group)
 	if err != nil {
 		return nil, err
 	}
-	return RowsIn(ctx, l, topics.TableOf(name), owner)
+	return RowsIn(ctx, l, table, owner)
 }
 
 // RowsIn returns the rows of an owner in a changelog, values by name.
@@ -63,15 +71,15 @@ func RowsIn(ctx context.Context, l *topics.Log, table string, owner schemas.User
 	return found, nil
 }
 
-// OwnersOf returns the users with rows in the changelog of a group's active generation, sorted by id. It may include
+// ownersOf returns the users with rows in the changelog of a group's active generation, sorted by id. It may include
 // users whose rows were all deleted: tracking every row of every user would take more memory than the group itself.
-func OwnersOf(ctx context.Context, l *topics.Log, group string) ([]schemas.UserID, error) {
-	name, err := activeName(ctx, l, group)
+func ownersOf(ctx context.Context, l *topics.Log, group string) ([]schemas.UserID, error) {
+	table, err := tableOf(ctx, l, group)
 	if err != nil {
 		return nil, err
 	}
 	owners := map[schemas.UserID]struct{}{}
-	err = l.ReadAll(ctx, topics.TableOf(name), func(r *kgo.Record) error {
+	err = l.ReadAll(ctx, table, func(r *kgo.Record) error {
 		if owner, _, _ := rows.ParseKey(r.Key); len(owner) > 0 && r.Value != nil { // rows without an owner belong to the group itself
 			owners[schemas.UserID(owner)] = struct{}{}
 		}
@@ -83,9 +91,15 @@ func OwnersOf(ctx context.Context, l *topics.Log, group string) ([]schemas.UserI
 	return slices.Sorted(maps.Keys(owners)), nil
 }
 
-// activeName returns the name of the active generation of a group.
-func activeName(ctx context.Context, l *topics.Log, group string) (string, error) {
+// stateOf returns the present state of a group's generations.
+func stateOf(ctx context.Context, l *topics.Log, group string) (generation.Record, error) {
 	w := topics.GenerationWatch{Log: l}
 	err := w.Refresh(ctx)
-	return generation.Name(group, w.Of(group).Active), err
+	return w.Of(group), err
+}
+
+// tableOf returns the changelog of the active generation of a group.
+func tableOf(ctx context.Context, l *topics.Log, group string) (string, error) {
+	now, err := stateOf(ctx, l, group)
+	return topics.TableOf(generation.Name(group, now.Active)), err
 }
