@@ -36,13 +36,13 @@ func TestExample_DuckDBReadsTrainingRows(t *testing.T) {
 		Labels: map[string]string{"save": "1h0m0s"},
 	}))(t)
 	item := training.Item{
-		Visit: "v1", Time: time.Date(2026, 11, 20, 1, 2, 3, 4000, time.UTC), Propensity: new(0.5), Choice: 1,
-		Choices: []training.Choice{{Source: "related", Pin: "pin:1", Probability: 0.25, Outputs: []float64{2}}},
+		Visit: "v1", Time: time.Date(2026, 11, 20, 1, 2, 3, 4000, time.UTC), Propensity: 0.5, Choice: 1,
+		Choices: []training.Choice{{Source: "related", Pin: "pin:1", Probability: 0.25, Outputs: map[string]float64{"save[1]": 2}}},
 	}
-	must.OK(t, w.Write(&training.Row{
-		Item: item, Features: [][]float64{{1}, {2, 3}}, Outputs: []*float64{new(4.0)}, Labels: []training.Label{{Acted: new(true), After: new(5.5)}},
+	must.OK(t, w.Write(item, training.Columns{
+		"feature_taste": {1}, "feature_embedding": {2, 3}, "output_save[1]": {4}, "label_save": {1}, "label_save_after": {5.5},
 	}))
-	must.OK(t, w.Write(&training.Row{Features: [][]float64{nil, nil}, Outputs: []*float64{nil}, Labels: []training.Label{{}}}))
+	must.OK(t, w.Write(training.Item{}, nil))
 	must.OK(t, w.Close())
 	must.OK(t, file.Close())
 	const code = `import duckdb, sys
@@ -51,7 +51,7 @@ for row in duckdb.sql(f"""SELECT time::VARCHAR, propensity, choices, feature_tas
     FROM '{sys.argv[1]}' ORDER BY visit DESC""").fetchall(): print(row)`
 	out, err := exec.Command(python, "-c", code, path).CombinedOutput()
 	want := "('2026-11-20 01:02:03.000004+00', 0.5, [{'source': 'related', 'source_probability': 0.0, 'pin': 'pin:1', 'probability': 0.25, " +
-		"'score': 0.0, 'outputs': [2.0]}], 1.0, [2.0, 3.0], 4.0, True, 5.5)\n"
+		"'score': 0.0, 'outputs': {'save[1]': 2.0}}], 1.0, [2.0, 3.0], 4.0, True, 5.5)\n"
 	if err != nil || !strings.HasPrefix(string(out), want) || !strings.HasSuffix(string(out), ", None, [], None, None, None, None, None)\n") {
 		t.Errorf("%v\ngot  %s\nwant %s", err, out, want)
 	}

@@ -32,11 +32,11 @@ little of what the policy would do.`,
 			if err := configureEvaluation(&cfg, policy, effect); err != nil {
 				return nil, usage(err)
 			}
-			dir, err := training.Open(args[0])
+			log, err := training.Open(args[0])
 			if err != nil {
 				return nil, err
 			}
-			report, err := evaluate.Run(evaluate.Log{Layout: dir.Layout, Rows: dir.Rows}, cfg)
+			report, err := evaluate.Run(log, cfg)
 			if report == nil {
 				return nil, err
 			}

@@ -24,15 +24,15 @@ func exported(t *testing.T, policy string) string {
 	w, err := training.NewWriter(file, training.Layout{Labels: map[string]string{"save": "24h0m0s"}})
 	must.OK(t, err)
 	for i := range 400 {
-		choice, half := int32(i/2%2), 0.5
+		choice := int32(i / 2 % 2)
 		acted := choice == 1 && random.IntN(3) == 0
-		must.OK(t, w.Write(&training.Row{Item: training.Item{
+		must.OK(t, w.Write(training.Item{
 			Visit: fmt.Sprint("visit:", i), User: fmt.Sprint("user:", i), Time: now.Add(time.Duration(i) * time.Minute), Feed: "home",
-			Arm: []string{"", "b"}[i%2], ArmShare: 0.5, UserShare: 1, Policy: policy, Pin: []string{"pin:1", "pin:2"}[choice], Propensity: &half, Choice: choice,
+			Arm: []string{"", "b"}[i%2], ArmShare: 0.5, UserShare: 1, Policy: policy, Pin: []string{"pin:1", "pin:2"}[choice], Propensity: 0.5, Choice: choice,
 			Choices: []training.Choice{
 				{Source: "following", SourceProbability: 0.5, Pin: "pin:1", Probability: 0.5}, {Source: "related", SourceProbability: 0.5, Pin: "pin:2", Probability: 0.5},
 			},
-		}, Labels: []training.Label{{Acted: &acted}}}))
+		}, training.Columns{"label_save": {map[bool]float64{true: 1}[acted]}}))
 	}
 	must.OK(t, w.Close())
 	must.OK(t, file.Close())

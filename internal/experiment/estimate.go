@@ -5,7 +5,11 @@
 // per user, by the delta method: Deng, Knoblich, Lu, "Applying the Delta Method in Metric Analytics", KDD 2018.
 package experiment
 
-import "math"
+import (
+	"maps"
+	"math"
+	"slices"
+)
 
 // Sums has what the ratio of two sums over users needs. Each user has a pair x and y, for example actions and items.
 type Sums struct {
@@ -39,6 +43,30 @@ func (s Sums) Ratio() *Estimate {
 	ratio := s.X / s.Y
 	residuals := max(0, s.XX-2*ratio*s.XY+ratio*ratio*s.YY) // Σ (x - ratio·y)²
 	return newEstimate(ratio, math.Sqrt(residuals*s.Users/(s.Users-1))/math.Abs(s.Y))
+}
+
+// Users has numbers of each user, all equally many.
+type Users map[string][]float64
+
+// Add adds numbers of a user to those added before.
+func (u Users) Add(user string, numbers ...float64) {
+	if u[user] == nil {
+		u[user] = make([]float64, len(numbers))
+	}
+	for i, x := range numbers {
+		u[user][i] += x
+	}
+}
+
+// Sums returns the sums for the ratio of two of the numbers, of the users who have them. The users are in an order, so the rounding
+// is always the same.
+func (u Users) Sums(x, y int) (s Sums) {
+	for _, user := range slices.Sorted(maps.Keys(u)) {
+		if numbers := u[user]; numbers[x] != 0 || numbers[y] != 0 {
+			s.Add(numbers[x], numbers[y])
+		}
+	}
+	return s
 }
 
 // Estimate is an estimated number. The interval is normal, so it needs some hundred users.

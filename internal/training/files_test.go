@@ -22,31 +22,32 @@ var layout = training.Layout{
 	Outputs:  []string{"save", "proba[1]"}, Labels: map[string]string{"save": "24h0m0s", "hide": "1h0m0s"}, Topic: "id",
 }
 
-func ptr[T any](v T) *T { return &v }
-
-// rows returns a row with every column, and one without those that can be missing.
-func rows() []*training.Row {
-	at := time.Date(2026, 11, 20, 15, 4, 5, 6000, time.UTC)
-	full := &training.Row{
-		Item: training.Item{
-			Visit: "v1", User: "user:1", Time: at, Feed: "home", Arm: "b", ArmShare: 0.25, UserShare: 0.5, Policy: training.Randomized,
-			Position: 3, Pin: "pin:2", Source: "explore", Pool: "interest", Author: "user:9", Score: 1.5, Propensity: ptr(0.125), Choice: 1,
-			Choices: []training.Choice{
-				{Source: "related", SourceProbability: 0.75, Pin: "pin:1", Probability: 0.5, Score: 2, Outputs: []float64{0.5, 0.25}},
-				{Source: "interest", SourceProbability: 0.25, Pin: "pin:2", Probability: 0.125, Score: 1.5, Outputs: []float64{0.75, 1}},
-			},
-		},
-		Features: [][]float64{{7}, {1, 2}}, Outputs: []*float64{ptr(0.75), ptr(1.0)},
-		Labels: []training.Label{{Acted: ptr(false)}, {Acted: ptr(true), After: ptr(2.5)}},
-	}
-	bare := &training.Row{
-		Item:     training.Item{Visit: "v2", User: "user:2", Time: at, Policy: training.Deterministic, Choices: []training.Choice{}},
-		Features: [][]float64{nil, nil}, Outputs: []*float64{nil, nil}, Labels: []training.Label{{}, {}},
-	}
-	return []*training.Row{full, bare}
+// written is a row and its columns.
+type written struct {
+	training.Item
+	columns training.Columns
 }
 
-func write(t *testing.T, path string, l training.Layout, list ...*training.Row) {
+// rows returns a row with every column, and one without those that can be missing.
+func rows() []written {
+	at := time.Date(2026, 11, 20, 15, 4, 5, 6000, time.UTC)
+	full := training.Item{
+		Visit: "v1", User: "user:1", Time: at, Feed: "home", Arm: "b", ArmShare: 0.25, UserShare: 0.5, Policy: training.Randomized,
+		Position: 3, Pin: "pin:2", Source: "explore", Pool: "interest", Author: "user:9", Score: 1.5, Propensity: 0.125, Choice: 1,
+		Choices: []training.Choice{
+			{Source: "related", SourceProbability: 0.75, Pin: "pin:1", Probability: 0.5, Score: 2, Outputs: map[string]float64{"save": 0.5, "proba[1]": math.Inf(1)}},
+			{Source: "interest", SourceProbability: 0.25, Pin: "pin:2", Probability: 0.125, Score: 1.5, Outputs: map[string]float64{}},
+		},
+	}
+	columns := training.Columns{
+		"feature_age": {7}, "feature_embedding": {1, 2}, "output_save": {0.75}, "output_proba[1]": {math.NaN()},
+		"label_hide": {0}, "label_save": {1}, "label_save_after": {2.5},
+	}
+	bare := training.Item{Visit: "v2", User: "user:2", Time: at, Policy: training.Deterministic, Choices: []training.Choice{}}
+	return []written{{full, columns}, {bare, nil}}
+}
+
+func write(t *testing.T, path string, l training.Layout, list ...written) {
 	t.Helper()
 	must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	file, err := os.Create(path)
@@ -54,35 +55,41 @@ func write(t *testing.T, path string, l training.Layout, list ...*training.Row) 
 	w, err := training.NewWriter(file, l)
 	must.OK(t, err)
 	for _, r := range list {
-		must.OK(t, w.Write(r))
+		must.OK(t, w.Write(r.Item, r.columns))
 	}
 	must.OK(t, w.Close())
 	must.OK(t, file.Close())
 }
 
-// Rows of several days are read as they were written, except the features, and nulls stay nulls.
+// Rows of several days are read as they were written, and nulls stay nulls.
 func TestRows_RoundTrip(t *testing.T) {
-	dir, want := t.TempDir(), rows()
-	write(t, filepath.Join(dir, "day=2026-11-20", "part-0.parquet"), layout, want[0])
-	write(t, filepath.Join(dir, "day=2026-11-21", "part-0.parquet"), layout, want[1])
-	d, err := training.Open(dir)
+	dir, list := t.TempDir(), rows()
+	write(t, filepath.Join(dir, "day=2026-11-20", "part-0.parquet"), layout, list[0])
+	write(t, filepath.Join(dir, "day=2026-11-21", "part-0.parquet"), layout, list[1])
+	log, err := training.Open(dir)
 	must.OK(t, err)
-	if verbs := d.Layout.Verbs(); !cmp.Equal(verbs, []string{"hide", "save"}) || !cmp.Equal(d.Layout.Outputs, layout.Outputs) {
-		t.Errorf("layout: got verbs %q and outputs %q", verbs, d.Layout.Outputs)
+	if verbs := log.Verbs(); !cmp.Equal(verbs, []string{"hide", "save"}) || !cmp.Equal(log.Outputs, layout.Outputs) {
+		t.Errorf("layout: got verbs %q and outputs %q", verbs, log.Outputs)
+	}
+	want := []*training.Row{
+		{Item: list[0].Item, Acted: map[string]*bool{"hide": new(false), "save": new(true)}},
+		{Item: list[1].Item, Acted: map[string]*bool{"hide": nil, "save": nil}},
 	}
 	var got []*training.Row
-	for r, err := range d.Rows() {
-		must.OK(t, err)
+	must.OK(t, log.Each(func(r *training.Row) error {
 		got = append(got, r)
-	}
-	for _, r := range want {
-		r.Features = nil
-	}
+		return nil
+	}))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for range d.Rows() {
-		break
+	stop, visits := errors.New("stop"), 0
+	err = log.Each(func(*training.Row) error {
+		visits++
+		return stop
+	})
+	if !errors.Is(err, stop) || visits != 1 {
+		t.Errorf("after an error: %d rows, %v, want 1", visits, err)
 	}
 }
 
@@ -98,7 +105,7 @@ func TestNewWriter_Columns(t *testing.T) {
 	f, err := parquet.OpenFile(file, info.Size())
 	must.OK(t, err)
 	for _, column := range []string{
-		"required binary visit (STRING)", "required int64 time (TIMESTAMP(isAdjustedToUTC=true,unit=MICROS))", "optional double propensity",
+		"required group outputs (MAP)", "required binary visit (STRING)", "required int64 time (TIMESTAMP(isAdjustedToUTC=true,unit=MICROS))", "optional double propensity",
 		"required group choices (LIST)", "optional double feature_age", "optional group feature_embedding (LIST)", "optional double output_save",
 		"optional double output_proba[1]", "optional boolean label_save", "optional double label_save_after", "required int32 choice",
 	} {
@@ -116,31 +123,33 @@ func TestNewWriter_Columns(t *testing.T) {
 	}
 }
 
-// A file without a model, and one with another, have null for the outputs that they lack.
+// The values of columns are the numbers that were written. A missing one, and NaN, are null.
+func TestWriter_WritesColumns(t *testing.T) {
+	type columns struct {
+		Age        *float64  `parquet:"feature_age,optional"`
+		Embedding  []float64 `parquet:"feature_embedding,optional,list"`
+		Save       *float64  `parquet:"output_save,optional"`
+		Proba      *float64  `parquet:"output_proba[1],optional"`
+		Hide       *bool     `parquet:"label_hide,optional"`
+		SaveAfter  *float64  `parquet:"label_save_after,optional"`
+		Propensity *float64  `parquet:"propensity,optional"`
+	}
+	path := filepath.Join(t.TempDir(), "a.parquet")
+	write(t, path, layout, rows()...)
+	want := []columns{{new(7.0), []float64{1, 2}, new(0.75), nil, new(false), new(2.5), new(0.125)}, {}}
+	if diff := cmp.Diff(want, must.Get(parquet.ReadFile[columns](path))(t)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Files without a model, and with another, have the outputs of one of them.
 func TestOpen_UnitesOutputs(t *testing.T) {
-	dir, list := t.TempDir(), rows()
-	other := training.Layout{Outputs: []string{"proba[1]"}, Labels: layout.Labels, Topic: layout.Topic}
-	row := *list[0]
-	row.Features, row.Outputs, row.Choices = nil, []*float64{ptr(0.5)}, []training.Choice{{Pin: "pin:1", Outputs: []float64{0.25}}, {Pin: "pin:2"}}
-	write(t, filepath.Join(dir, "a.parquet"), training.Layout{Labels: layout.Labels, Topic: layout.Topic}, &training.Row{Labels: list[1].Labels})
-	write(t, filepath.Join(dir, "b.parquet"), layout, list...)
-	write(t, filepath.Join(dir, "c.parquet"), other, &row)
-	d, err := training.Open(dir)
-	must.OK(t, err)
-	var got []*training.Row
-	for r, err := range d.Rows() {
-		must.OK(t, err)
-		got = append(got, r)
+	dir := t.TempDir()
+	for name, outputs := range map[string][]string{"a": nil, "b": layout.Outputs, "c": {"proba[1]", "hide"}} {
+		write(t, filepath.Join(dir, name+".parquet"), training.Layout{Outputs: outputs, Labels: layout.Labels, Topic: layout.Topic})
 	}
-	want := [][]*float64{{nil, nil}, {ptr(0.75), ptr(1.0)}, {nil, nil}, {nil, ptr(0.5)}}
-	for i, r := range got {
-		if diff := cmp.Diff(want[i], r.Outputs); diff != "" {
-			t.Errorf("outputs of row %d (-want +got):\n%s", i, diff)
-		}
-	}
-	choices := got[3].Choices
-	if first := choices[0].Outputs; len(first) != 2 || !math.IsNaN(first[0]) || first[1] != 0.25 || len(choices[1].Outputs) > 0 {
-		t.Errorf("outputs of choices: %v", choices)
+	if got, want := must.Get(training.Open(dir))(t).Outputs, []string{"save", "proba[1]", "hide"}; !cmp.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -34,8 +34,8 @@ type Item struct {
 	Author    string    `parquet:"author"`
 	Score     float64   `parquet:"score"` // of the generator
 	// Propensity is the probability with which the policy put this item at this place, given the places before. It is 1 if
-	// the policy is deterministic, and nil if it is unknown.
-	Propensity *float64 `parquet:"propensity,optional"`
+	// the policy is deterministic, and 0, in files null, if it is unknown.
+	Propensity float64  `parquet:"propensity,optional"`
 	Choices    []Choice `parquet:"choices,list"` // what could have been at this place, including the item; empty: deterministic
 	Choice     int32    `parquet:"choice"`       // index of the item in Choices
 }
@@ -48,33 +48,39 @@ const (
 
 // Choice is a candidate for a place.
 type Choice struct {
-	Source            string    `parquet:"source"`
-	SourceProbability float64   `parquet:"source_probability"`
-	Pin               string    `parquet:"pin"`
-	Probability       float64   `parquet:"probability"` // of the source and the candidate
-	Score             float64   `parquet:"score"`
-	Outputs           []float64 `parquet:"outputs,list"` // of the model, in the order of Layout.Outputs; empty: none
+	Source            string             `parquet:"source"`
+	SourceProbability float64            `parquet:"source_probability"`
+	Pin               string             `parquet:"pin"`
+	Probability       float64            `parquet:"probability"` // of the source and the candidate
+	Score             float64            `parquet:"score"`
+	Outputs           map[string]float64 `parquet:"outputs"` // of the model, by name; empty: none
 }
 
-// Row is an item with the columns of a layout.
+// Row is an item as it is read.
 type Row struct {
 	Item
-	Features [][]float64 // in the order of Layout.Features; nil: the model had none. Rows that Read returns have no features
-	Outputs  []*float64  // of the model, in the order of Layout.Outputs; nil: none
-	Labels   []Label     // in the order of Layout.Verbs
+	// Acted tells, by the verb of a label, whether the user acted on the item within the label's window. nil: censored, because
+	// the log ends before the window.
+	Acted map[string]*bool
 }
 
-// Label tells whether the user acted on the item within the window of the label's verb.
-type Label struct {
-	Acted *bool    // nil: censored, because the log ends before the window
-	After *float64 // seconds from the visit to the first action; nil: none
-}
+// Columns has the numbers of an item in the columns of a layout, by their names: one, or those of a list. A flag is 0 or 1. A
+// missing column, and a single NaN, are null.
+type Columns map[string][]float64
+
+// The names of the columns of a layout. NAME is that of a feature or of an output, VERB is that of a label.
+const (
+	FeaturePrefix = "feature_" // feature_NAME
+	OutputPrefix  = "output_"  // output_NAME
+	LabelPrefix   = "label_"   // label_VERB: whether the user acted with the verb
+	AfterSuffix   = "_after"   // label_VERB_after: seconds from the visit to the first action
+)
 
 // Layout lists the columns that depend on the export.
 type Layout struct {
-	Features []Feature         // columns feature_NAME
-	Outputs  []string          // columns output_NAME
-	Labels   map[string]string // columns label_VERB and label_VERB_after: the window by verb, as time.Duration prints it
+	Features []Feature
+	Outputs  []string          // of the model
+	Labels   map[string]string // the window by verb, as time.Duration prints it
 	Topic    string            // id of the topic that the rows are of
 }
 
@@ -103,53 +109,41 @@ func layoutOf(lookup func(key string) (string, bool)) (l Layout, err error) {
 	return l, nil
 }
 
-// rowType returns the type of a file's rows: a struct with the fields of Item and one per column of the layout.
-func (l Layout) rowType() reflect.Type {
-	fields := slices.Clone(reflect.VisibleFields(reflect.TypeFor[Item]()))
-	add := func(t reflect.Type, column, options string) {
-		name := strings.ReplaceAll(column, ",", "_") // a comma ends a name in a tag
-		tag := reflect.StructTag("parquet:" + strconv.Quote(name+",optional"+options))
-		fields = append(fields, reflect.StructField{Name: fmt.Sprint("Column", len(fields)), Type: t, Tag: tag})
-	}
-	number := reflect.TypeFor[*float64]()
-	for _, f := range l.Features {
-		if f.Width == 1 {
-			add(number, "feature_"+f.Name, "")
-		} else {
-			add(reflect.TypeFor[[]float64](), "feature_"+f.Name, ",list")
-		}
-	}
-	for _, output := range l.Outputs {
-		add(number, "output_"+output, "")
-	}
-	for _, verb := range l.Verbs() {
-		add(reflect.TypeFor[*bool](), "label_"+verb, "")
-		add(number, "label_"+verb+"_after", "")
-	}
-	return reflect.StructOf(fields)
+// column is a column of a layout: a *float64, a []float64 or a *bool.
+type column struct {
+	name string
+	kind reflect.Type
 }
 
-// values returns the row's values in the order of the fields of rowType. All but the features can be set.
-func (l Layout) values(r *Row) (list []reflect.Value) {
-	item := reflect.ValueOf(&r.Item).Elem()
-	for i := range item.NumField() {
-		list = append(list, item.Field(i))
-	}
-	for i, f := range l.Features {
-		switch {
-		case f.Width != 1:
-			list = append(list, reflect.ValueOf(r.Features[i]))
-		case r.Features[i] == nil:
-			list = append(list, reflect.ValueOf((*float64)(nil)))
-		default:
-			list = append(list, reflect.ValueOf(&r.Features[i][0]))
+func (l Layout) columns() (list []column) {
+	number := reflect.TypeFor[*float64]()
+	for _, f := range l.Features {
+		c := column{FeaturePrefix + f.Name, number}
+		if f.Width != 1 {
+			c.kind = reflect.TypeFor[[]float64]()
 		}
+		list = append(list, c)
 	}
-	for i := range r.Outputs {
-		list = append(list, reflect.ValueOf(&r.Outputs[i]).Elem())
+	for _, output := range l.Outputs {
+		list = append(list, column{OutputPrefix + output, number})
 	}
-	for i := range r.Labels {
-		list = append(list, reflect.ValueOf(&r.Labels[i].Acted).Elem(), reflect.ValueOf(&r.Labels[i].After).Elem())
+	for _, verb := range l.Verbs() {
+		list = append(list, column{LabelPrefix + verb, reflect.TypeFor[*bool]()}, column{LabelPrefix + verb + AfterSuffix, number})
 	}
 	return list
+}
+
+// rowType returns the type of a file's rows: a struct with an Item, and a field for each column.
+func rowType(columns []column) reflect.Type {
+	fields := []reflect.StructField{{Name: "Item", Type: reflect.TypeFor[Item](), Anonymous: true}}
+	for _, c := range columns {
+		options := ",optional"
+		if c.kind.Kind() == reflect.Slice {
+			options += ",list"
+		}
+		name := strings.ReplaceAll(c.name, ",", "_") // a comma ends a name in a tag
+		tag := reflect.StructTag("parquet:" + strconv.Quote(name+options))
+		fields = append(fields, reflect.StructField{Name: fmt.Sprint("Column", len(fields)), Type: c.kind, Tag: tag})
+	}
+	return reflect.StructOf(fields)
 }

@@ -24,8 +24,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"iter"
-	"maps"
 	"slices"
 	"time"
 
@@ -66,19 +64,13 @@ type Report struct {
 	Policy      *PolicyReport           `json:"policy,omitempty"`
 }
 
-// Log is a log of served items. training.Dir reads one from files.
-type Log struct {
-	training.Layout
-	Rows func() iter.Seq2[*training.Row, error] // all rows, each time it is called
-}
-
 // Run evaluates a log. If only the policy cannot be estimated, it returns a report of the arms with the error.
-func Run(log Log, cfg Config) (*Report, error) {
+func Run(log *training.Log, cfg Config) (*Report, error) {
 	if cfg.Policy != nil {
 		cfg.Feed = cfg.Policy.Feed
 	}
 	e := &evaluation{Config: cfg, log: log}
-	if err := e.findLabels(); err != nil {
+	if err := e.checkActions(); err != nil {
 		return nil, err
 	}
 	report, err := e.arms()
@@ -91,54 +83,39 @@ func Run(log Log, cfg Config) (*Report, error) {
 
 type evaluation struct {
 	Config
-	log    Log
-	labels []int // by action: the index in training.Row.Labels
+	log *training.Log
 }
 
-// findLabels finds the labels of the actions. Without actions, it selects all verbs.
-func (e *evaluation) findLabels() error {
+// checkActions returns an error for an action without a label. Without actions, it selects all labels.
+func (e *evaluation) checkActions() error {
 	verbs := e.log.Verbs()
 	if len(e.Actions) == 0 {
 		e.Actions = verbs
 	}
 	for _, verb := range e.Actions {
-		i := slices.Index(verbs, verb)
-		if i < 0 {
+		if !slices.Contains(verbs, verb) {
 			return fmt.Errorf("action: %q: the rows have labels of %q", verb, verbs)
 		}
-		e.labels = append(e.labels, i)
 	}
 	return nil
 }
 
-// rows visits the rows of the feed. The error is that of the log or of visit.
+// rows visits the rows of the feed.
 func (e *evaluation) rows(visit func(*training.Row) error) error {
-	for r, err := range e.log.Rows() {
-		if err == nil && (e.Feed == "" || r.Feed == e.Feed) {
-			err = visit(r)
+	return e.log.Each(func(r *training.Row) error {
+		if e.Feed != "" && r.Feed != e.Feed {
+			return nil
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return visit(r)
+	})
 }
 
 // weight returns how many users a row stands for.
 func weight(r *training.Row) float64 { return 1 / cmp.Or(r.UserShare, 1) }
 
-// exposure is a user in an arm.
-type exposure struct{ feed, arm, user string }
-
-// labelCount has the weighted counts of an exposure for one label.
-type labelCount struct {
-	acted, censored        int
-	actions, items, visits float64
-}
-
 // arms compares the arms of each feed.
 func (e *evaluation) arms() (*Report, error) {
-	report, arms, users := &Report{}, experiment.Tallies{Verbs: e.Actions}, map[exposure][]labelCount{}
+	c, report := counts{Tallies: experiment.Tallies{Verbs: e.Actions}, users: map[arm]experiment.Users{}}, &Report{}
 	err := e.rows(func(r *training.Row) error {
 		if report.From.IsZero() || r.Time.Before(report.From) {
 			report.From = r.Time
@@ -146,74 +123,74 @@ func (e *evaluation) arms() (*Report, error) {
 		if r.Time.After(report.To) {
 			report.To = r.Time
 		}
-		addItem(arms.Of(r.Feed, r.Arm), r)
-		x := exposure{r.Feed, r.Arm, r.User}
-		if users[x] == nil {
-			users[x] = make([]labelCount, len(e.labels))
-		}
-		for i, label := range e.labels {
-			users[x][i].add(r, r.Labels[label].Acted)
-		}
+		c.add(r)
 		return nil
 	})
-	if err == nil && len(users) == 0 {
+	if err == nil && len(c.All) == 0 {
 		err = fmt.Errorf("feed %q: the log has no visits", e.Feed)
 	}
 	if err != nil {
 		return nil, err
 	}
-	addUsers(&arms, users)
-	report.Experiments = experiment.Compare(arms.All, max(1, report.To.Sub(report.From).Hours()/24), e.Effect)
+	for i := range c.All {
+		c.addUsers(&c.All[i])
+	}
+	report.Experiments = experiment.Compare(c.All, max(1, report.To.Sub(report.From).Hours()/24), e.Effect)
 	return report, nil
 }
 
-// addItem counts a row in its arm. An arm whose share changed has no share.
-func addItem(arm *experiment.Tally, r *training.Row) {
+// counts counts the rows of each arm.
+type counts struct {
+	experiment.Tallies
+	users map[arm]experiment.Users // for each action the weighted actions, items and visits
+}
+
+// arm is an experiment arm of a feed.
+type arm struct{ feed, name string }
+
+// add counts a row in its arm. An arm whose share changed has no share.
+func (c *counts) add(r *training.Row) {
+	tally, visits := c.Of(r.Feed, r.Arm), 0
 	switch {
-	case arm.Items == 0:
-		arm.Share = r.ArmShare
-	case arm.Share != r.ArmShare:
-		arm.Share = 0
+	case tally.Items == 0:
+		tally.Share, c.users[arm{r.Feed, r.Arm}] = r.ArmShare, experiment.Users{}
+	case tally.Share != r.ArmShare:
+		tally.Share = 0
 	}
-	arm.Items++
 	if r.Position == 0 {
-		arm.Visits++
+		visits = 1
 	}
+	tally.Items++
+	tally.Visits += visits
+	var numbers []float64
+	for i := range tally.Actions {
+		action, known := &tally.Actions[i], weight(r)
+		acted := r.Acted[action.Verb]
+		switch {
+		case acted == nil:
+			known = 0
+			action.Censored++
+		case *acted:
+			action.Count++
+		}
+		numbers = append(numbers, known*reward(acted), known, known*float64(visits))
+	}
+	c.users[arm{r.Feed, r.Arm}].Add(r.User, numbers...)
 }
 
-func (c *labelCount) add(r *training.Row, acted *bool) {
-	if acted == nil {
-		c.censored++
-		return
-	}
-	if *acted {
-		c.acted++
-		c.actions += weight(r)
-	}
-	c.items += weight(r)
-	if r.Position == 0 {
-		c.visits += weight(r)
-	}
-}
-
-// addUsers adds the users to their arms, in an order, so that the rounding is the same in each run.
-func addUsers(arms *experiment.Tallies, users map[exposure][]labelCount) {
-	for _, x := range slices.SortedFunc(maps.Keys(users), func(a, b exposure) int { return cmp.Compare(a.user, b.user) }) {
-		arm := arms.Of(x.feed, x.arm)
-		arm.Users++
-		if slices.ContainsFunc(arms.All, func(o experiment.Tally) bool {
-			return o.Feed == x.feed && o.Arm != x.arm && users[exposure{o.Feed, o.Arm, x.user}] != nil
+// addUsers adds the users to their arm.
+func (c *counts) addUsers(tally *experiment.Tally) {
+	users := c.users[arm{tally.Feed, tally.Arm}]
+	tally.Users = len(users)
+	for user := range users {
+		if slices.ContainsFunc(c.All, func(o experiment.Tally) bool {
+			return o.Feed == tally.Feed && o.Arm != tally.Arm && c.users[arm{o.Feed, o.Arm}][user] != nil
 		}) {
-			arm.Switched++
+			tally.Switched++
 		}
-		for i, c := range users[x] {
-			action := &arm.Actions[i]
-			action.Count += c.acted
-			action.Censored += c.censored
-			if c.items > 0 {
-				action.PerItem.Add(c.actions, c.items)
-				action.PerVisit.Add(c.actions, c.visits)
-			}
-		}
+	}
+	for i := range tally.Actions {
+		a := &tally.Actions[i]
+		a.PerItem, a.PerVisit = users.Sums(3*i, 3*i+1), users.Sums(3*i, 3*i+2)
 	}
 }

@@ -2,7 +2,6 @@ package evaluate
 
 import (
 	"errors"
-	"iter"
 	"math"
 	"os"
 	"path/filepath"
@@ -17,7 +16,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/training"
 )
 
-func logOf(rows ...*training.Row) Log {
+func logOf(rows ...*training.Row) *training.Log {
 	return (&world{rows: rows}).log()
 }
 
@@ -26,9 +25,9 @@ func shown(user, arm string, visit, position int, acted string) *training.Row {
 	r := &training.Row{Item: training.Item{
 		Visit: user + arm, User: user, Time: start.Add(time.Duration(visit) * 24 * time.Hour), Feed: "home", Arm: arm, ArmShare: 0.5, UserShare: 1,
 		Policy: training.Deterministic, Position: int32(position),
-	}, Labels: []training.Label{{}}}
-	if yes := acted == "y"; acted != "-" {
-		r.Labels[0].Acted = &yes
+	}, Acted: map[string]*bool{}}
+	if acted != "-" {
+		r.Acted["save"] = new(acted == "y")
 	}
 	return r
 }
@@ -121,9 +120,7 @@ func TestRun_SelectsFeedAndActions(t *testing.T) {
 		t.Errorf("an action without labels: got %v", err)
 	}
 	failed := errors.New("disk")
-	log.Rows = func() iter.Seq2[*training.Row, error] {
-		return func(yield func(*training.Row, error) bool) { yield(nil, failed) }
-	}
+	log.Each = func(func(*training.Row) error) error { return failed }
 	if _, err := Run(log, DefaultConfig()); !errors.Is(err, failed) {
 		t.Errorf("a log that cannot be read: got %v", err)
 	}
@@ -152,6 +149,7 @@ func TestRun_RefusesPolicies(t *testing.T) {
 						c.Probability = 0
 					}
 				}
+				r.Propensity = r.Choices[r.Choice].Probability
 			}
 		}, nil, "never makes"},
 		"places without a source of the policy": {nil, func(p *Policy) { p.Shares = map[string]float64{"following": 1} }, "never makes"},
@@ -159,19 +157,18 @@ func TestRun_RefusesPolicies(t *testing.T) {
 			for _, r := range rows {
 				for i, c := range r.Choices {
 					if c.Score > r.Choices[r.Choice].Score {
-						r.Choice, r.Pin, r.Propensity = int32(i), c.Pin, &r.Choices[i].Probability
+						r.Choice, r.Pin, r.Propensity = int32(i), c.Pin, c.Probability
 					}
 				}
 			}
 		}, nil, "the mean weight is"},
-		"propensity of another choice": {func(rows []*training.Row) { p := 0.9999; rows[5].Propensity = &p }, nil, "the item has propensity 0.9999"},
+		"propensity of another choice": {func(rows []*training.Row) { rows[5].Propensity = 0.9999 }, nil, "the item has propensity 0.9999"},
 		"probabilities above 1": {func(rows []*training.Row) {
 			r := rows[5]
 			r.Choices = append(r.Choices, training.Choice{Source: "related", Probability: 0.5})
 		}, nil, "add up to 1.5"},
 		"choice out of range": {func(rows []*training.Row) { rows[5].Choice = 9 }, nil, "choice 9 of"},
 		"other item":          {func(rows []*training.Row) { rows[5].Pin = "pin:other" }, nil, "is not the pin pin:other"},
-		"too few outputs":     {func(rows []*training.Row) { rows[5].Choices[0].Outputs = []float64{1} }, nil, "has 1 outputs, want 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, policy := simulate(7, 300, 1), *newPolicy
@@ -198,8 +195,8 @@ func TestRun_RefusesPolicies(t *testing.T) {
 func TestRun_LoggedPolicyHasLoggedRates(t *testing.T) {
 	w := simulate(7, 300, 1)
 	n := len(w.rows)
-	w.rows[0].Propensity, w.rows[1].Policy, w.rows[2].Labels[0].Acted = nil, training.Deterministic, nil
-	w.rows[3].Choices[0].Outputs[0], w.rows[4].Choices[0].Outputs = math.NaN(), nil
+	w.rows[0].Propensity, w.rows[1].Policy, w.rows[2].Acted["save"] = 0, training.Deterministic, nil
+	w.rows[3].Choices[0].Outputs["noise"], w.rows[4].Choices[0].Outputs = math.NaN(), nil
 	for name, policy := range map[string]*Policy{
 		"as logged":       {Feed: "home"},
 		"the same shares": {Feed: "home", Shares: loggedShares},
@@ -225,14 +222,15 @@ func TestRun_LoggedPolicyHasLoggedRates(t *testing.T) {
 
 // A place lacks the rates of a policy that uses an output which is no number there. Other policies estimate it.
 func TestRun_LeavesOutMissingOutputs(t *testing.T) {
-	for output, want := range map[string]int{"save": 1, "noise": 0} {
+	for output, want := range map[string]int{"save": 2, "noise": 0} {
 		w := simulate(7, 300, 1)
-		w.rows[5].Choices[0].Outputs[1] = math.NaN()
+		w.rows[5].Choices[0].Outputs["save"] = math.NaN()
+		delete(w.rows[6].Choices[0].Outputs, "save")
 		policy := &Policy{Feed: "home", Utility: map[string]float64{output: 1}, Temperature: 2}
 		report, err := Run(w.log(), config(func(c *Config) { c.Policy = policy }))
 		must.OK(t, err)
 		if p := report.Policy; p.Unknown != want || !(p.Actions[0].DoublyRobust.Value > 0 && p.Actions[0].IPS.Value > 0) {
-			t.Errorf("utility of %s: got %+v, want %d unknown place, and rates", output, p, want)
+			t.Errorf("utility of %s: got %+v, want %d unknown places, and rates", output, p, want)
 		}
 	}
 }

@@ -59,27 +59,27 @@ func (p *Policy) validate() error {
 	return problems.Err()
 }
 
-// weights returns the utility by output, in the order of the outputs.
-func (p *Policy) weights(outputs []string) ([]float64, error) {
-	weights := make([]float64, len(outputs))
-	for output, w := range p.Utility {
-		i := slices.Index(outputs, output)
-		if i < 0 {
-			return nil, fmt.Errorf("policy: utility.%s: the log has the outputs %q", output, outputs)
+// outputs returns those of the log's outputs that the policy uses.
+func (p *Policy) outputs(logged []string) (used []string, err error) {
+	for _, output := range slices.Sorted(maps.Keys(p.Utility)) {
+		if !slices.Contains(logged, output) {
+			return nil, fmt.Errorf("policy: utility.%s: the log has the outputs %q", output, logged)
 		}
-		weights[i] = w
+		if p.Utility[output] != 0 { // others may be NaN
+			used = append(used, output)
+		}
 	}
-	return weights, nil
+	return used, nil
 }
 
 // probabilities returns the probability of each choice under the policy. They add up to 0 if all sources of the place have the
-// share 0. weights has the utility by output.
-func (p *Policy) probabilities(choices []training.Choice, weights []float64) []float64 {
+// share 0. outputs are those that the policy uses.
+func (p *Policy) probabilities(choices []training.Choice, outputs []string) []float64 {
 	type source struct{ share, norm, best float64 }
 	sources := map[string]*source{}
 	logits, shares := make([]float64, len(choices)), 0.0
 	for i, c := range choices {
-		logits[i] = p.logit(c, weights)
+		logits[i] = p.logit(c, outputs)
 		s := sources[c.Source]
 		if s == nil {
 			s = &source{share: c.SourceProbability, best: math.Inf(-1)}
@@ -107,15 +107,13 @@ func (p *Policy) probabilities(choices []training.Choice, weights []float64) []f
 }
 
 // logit returns the logarithm of the weight of a choice within its source.
-func (p *Policy) logit(c training.Choice, weights []float64) float64 {
+func (p *Policy) logit(c training.Choice, outputs []string) float64 {
 	if p.Temperature == 0 {
 		return math.Log(max(c.Probability, math.SmallestNonzeroFloat64))
 	}
 	sum := p.Score * c.Score
-	for i, output := range c.Outputs {
-		if weights[i] != 0 { // others may be NaN
-			sum += weights[i] * output
-		}
+	for _, output := range outputs {
+		sum += p.Utility[output] * c.Outputs[output]
 	}
 	return sum / p.Temperature
 }

@@ -19,24 +19,18 @@ const (
 // rewardModel is a ridge regression of the reward of a choice on its score, its outputs, its source and its position. It has
 // one fit per fold, to the rows of the other folds.
 type rewardModel struct {
+	outputs      []string
 	sources      []string
-	row          []float64 // is reused
+	row          []float64 // of a regression, with the reward in the last column; is reused
 	equations    [folds]equations
 	coefficients [folds][]float64
 }
 
-// equations are the normal equations of a regression.
-type equations struct {
-	xx [][]float64 // the lower triangle
-	xy []float64
-}
-
-func newRewardModel(outputs int) *rewardModel {
-	m := &rewardModel{row: make([]float64, 3+maxSources+outputs)}
+func newRewardModel(outputs []string) *rewardModel {
+	m := &rewardModel{outputs: outputs, row: make([]float64, 3+maxSources+len(outputs)+1)}
 	for f := range m.equations {
-		m.equations[f].xy = make([]float64, len(m.row))
-		for i := range m.row {
-			m.equations[f].xx = append(m.equations[f].xx, make([]float64, i+1))
+		for range len(m.row) - 1 {
+			m.equations[f] = append(m.equations[f], make([]float64, len(m.row)))
 		}
 	}
 	return m
@@ -54,9 +48,9 @@ func (m *rewardModel) columns(r *training.Row, c training.Choice, best float64) 
 	if i >= 0 {
 		m.row[3+i] = 1
 	}
-	for i, output := range c.Outputs {
-		if !math.IsNaN(output) {
-			m.row[3+maxSources+i] = output
+	for i, output := range m.outputs {
+		if n := c.Outputs[output]; !math.IsNaN(n) {
+			m.row[3+maxSources+i] = n
 		}
 	}
 	return m.row
@@ -73,22 +67,10 @@ func foldOf(user string) int { return int(xxhash.Sum64String(user) % folds) }
 // add adds the shown choice of a row to the fits of the folds without its user.
 func (m *rewardModel) add(r *training.Row, reward float64) {
 	x, own := m.columns(r, r.Choices[r.Choice], best(r)), foldOf(r.User)
+	x[len(x)-1] = reward
 	for f := range m.equations {
 		if f != own {
-			m.equations[f].add(x, reward)
-		}
-	}
-}
-
-// add adds a row of the regression.
-func (e equations) add(x []float64, y float64) {
-	for i, xi := range x {
-		if xi == 0 {
-			continue
-		}
-		e.xy[i] += xi * y
-		for k, xk := range x[:i+1] {
-			e.xx[i][k] += xi * xk
+			m.equations[f].add(x)
 		}
 	}
 }
@@ -100,32 +82,35 @@ func (m *rewardModel) solve() {
 	}
 }
 
-// solve returns the coefficients, by Cholesky's decomposition in place. A column without values has the coefficient 0.
-func (e equations) solve() []float64 {
-	x := slices.Clone(e.xy)
-	for i, row := range e.xx {
-		row[i] = row[i]*(1+penalty) + math.SmallestNonzeroFloat64
-		for k := range i + 1 {
-			sum := row[k]
-			for j := range k {
-				sum -= row[j] * e.xx[k][j]
-			}
-			if k < i {
-				row[k] = sum / e.xx[k][k]
-			} else {
-				row[i] = math.Sqrt(sum)
-			}
+// equations are the normal equations of a regression. The last column is the right side.
+type equations [][]float64
+
+// add adds a row of the regression.
+func (e equations) add(x []float64) {
+	for i := range e {
+		for k := range x {
+			e[i][k] += x[i] * x[k]
 		}
-		for k := range i {
-			x[i] -= row[k] * x[k]
-		}
-		x[i] /= row[i]
 	}
-	for i := len(x) - 1; i >= 0; i-- {
-		for k := i + 1; k < len(x); k++ {
-			x[i] -= e.xx[k][i] * x[k]
+}
+
+// solve returns the coefficients, by Gauss-Jordan elimination in place, which is stable because the penalty makes the equations
+// positive definite. A column without values has the coefficient 0.
+func (e equations) solve() []float64 {
+	for i := range e {
+		e[i][i] = e[i][i]*(1+penalty) + math.SmallestNonzeroFloat64
+	}
+	for i := range e {
+		for k := range e {
+			factor := e[k][i] / e[i][i]
+			for j := 0; j < len(e[k]) && k != i; j++ {
+				e[k][j] -= factor * e[i][j]
+			}
 		}
-		x[i] /= e.xx[i][i]
+	}
+	x := make([]float64, len(e))
+	for i := range e {
+		x[i] = e[i][len(e)] / e[i][i]
 	}
 	return x
 }
@@ -135,8 +120,9 @@ func (m *rewardModel) predict(r *training.Row, probabilities []float64) (mean, s
 	coefficients, best := m.coefficients[foldOf(r.User)], best(r)
 	for i, c := range r.Choices {
 		y := 0.0
-		for k, x := range m.columns(r, c, best) {
-			y += x * coefficients[k]
+		x := m.columns(r, c, best)
+		for k, coefficient := range coefficients {
+			y += x[k] * coefficient
 		}
 		mean += probabilities[i] * y
 		if i == int(r.Choice) {

@@ -2,7 +2,6 @@ package evaluate
 
 import (
 	"fmt"
-	"iter"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -62,7 +61,7 @@ func (w *world) place(r *training.Row, factor float64) {
 		for k := range 3 {
 			output := w.Float64()
 			r.Choices = append(r.Choices, training.Choice{
-				Source: source, Pin: fmt.Sprint(source, k), Score: 20000 + output + w.NormFloat64(), Outputs: []float64{w.Float64(), output},
+				Source: source, Pin: fmt.Sprint(source, k), Score: 20000 + output + w.NormFloat64(), Outputs: map[string]float64{"noise": w.Float64(), "save": output},
 			})
 			rate := factor * (0.02 + 0.15*output*output)
 			if source == "related" {
@@ -72,7 +71,7 @@ func (w *world) place(r *training.Row, factor float64) {
 		}
 	}
 	logged := drawn(r.Choices, loggedShares, func(c training.Choice) float64 { return c.Score })
-	wanted := drawn(r.Choices, newPolicy.Shares, func(c training.Choice) float64 { return 2 * c.Outputs[1] })
+	wanted := drawn(r.Choices, newPolicy.Shares, func(c training.Choice) float64 { return 2 * c.Outputs["save"] })
 	at, chosen := w.Float64(), 0
 	for i := range r.Choices {
 		c := &r.Choices[i]
@@ -86,7 +85,7 @@ func (w *world) place(r *training.Row, factor float64) {
 	}
 	w.places++
 	acted := w.Float64() < rates[chosen]
-	r.Choice, r.Pin, r.Propensity, r.Labels = int32(chosen), r.Choices[chosen].Pin, &r.Choices[chosen].Probability, []training.Label{{Acted: &acted}}
+	r.Choice, r.Pin, r.Propensity, r.Acted = int32(chosen), r.Choices[chosen].Pin, r.Choices[chosen].Probability, map[string]*bool{"save": &acted}
 	w.rows = append(w.rows, r)
 }
 
@@ -111,15 +110,14 @@ func drawn(choices []training.Choice, shares map[string]float64, logit func(trai
 	return list
 }
 
-func (w *world) log() Log {
-	return Log{simulated, func() iter.Seq2[*training.Row, error] {
-		return func(yield func(*training.Row, error) bool) {
-			for _, r := range w.rows {
-				if !yield(r, nil) {
-					return
-				}
+func (w *world) log() *training.Log {
+	return &training.Log{Layout: simulated, Each: func(visit func(*training.Row) error) error {
+		for _, r := range w.rows {
+			if err := visit(r); err != nil {
+				return err
 			}
 		}
+		return nil
 	}}
 }
 

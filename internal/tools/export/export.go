@@ -32,14 +32,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/internal/training"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
 // Config selects what Run writes.
 type Config struct {
-	Labels []Label // see ParseLabels
-	Dir    string  // is created if it does not exist
+	Labels Labels // see ParseLabels
+	Dir    string // is created if it does not exist
 	// Since and Until bound the times of the visits. Visits before Since are skipped. In each partition, Run stops before the
 	// first visit at or after Until. A zero time is no bound.
 	Since, Until time.Time
@@ -146,33 +147,35 @@ func joiners() []topics.Reader {
 
 // resume returns the offsets at which the files end. It checks that the files have the topic and the labels of this export.
 func (e *job) resume(ctx context.Context, k topics.Kafka) (map[int32]topics.PartitionCheckpoint, error) {
-	next, err := e.files.next()
+	files, err := e.files.list(suffix)
 	if err != nil {
 		return nil, err
 	}
-	layout, path, err := e.files.layout()
-	if err != nil {
-		return nil, err
-	}
-	if want := windows(e.Labels); path != "" && !maps.Equal(layout.Labels, want) {
-		return nil, fmt.Errorf("out: %s has the labels %v, not %v: choose another directory", path, layout.Labels, want)
-	}
-	written := topics.Checkpoint{}
-	for partition, offset := range next {
-		written.Set(e.VisitLog.Name, partition, topics.PartitionCheckpoint{Next: offset})
-	}
-	at, err := topics.Resume(ctx, k, []string{e.VisitLog.Name}, written)
+	name := e.VisitLog.Name
+	at, err := topics.Resume(ctx, k, []string{name}, written(name, files))
 	if changed := new(topics.ChangedTopicError); errors.As(err, &changed) {
 		return nil, fmt.Errorf("out: %w; choose another directory", err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	e.topic = at[e.VisitLog.Name][0].Topic.String()
-	if path != "" && layout.Topic != e.topic {
-		return nil, fmt.Errorf("out: %s is of a topic visit-log with another id: it was recreated since; choose another directory", path)
+	e.topic = at[name][0].Topic.String()
+	if len(files) > 0 {
+		err = e.check(files[0].path)
 	}
-	return at[e.VisitLog.Name], nil
+	return at[name], err
+}
+
+// check returns an error if a file is not of this export.
+func (e *job) check(path string) error {
+	layout, err := training.LayoutOf(path)
+	if want := e.Labels.texts(); err == nil && !maps.Equal(layout.Labels, want) {
+		err = fmt.Errorf("out: %s has the labels %v, not %v: choose another directory", path, layout.Labels, want)
+	}
+	if err == nil && layout.Topic != e.topic {
+		err = fmt.Errorf("out: %s is of a topic visit-log with another id: it was recreated since; choose another directory", path)
+	}
+	return err
 }
 
 // bounds reads the bounds of both topics, which must have the same number of partitions.

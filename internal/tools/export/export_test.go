@@ -39,7 +39,7 @@ type exported struct {
 }
 
 // labels are those of the tests.
-func labels() []Label { return []Label{{schemas.Hide, 30 * time.Hour}, {schemas.Save, 10 * time.Hour}} }
+func labels() Labels { return Labels{schemas.Hide: 30 * time.Hour, schemas.Save: 10 * time.Hour} }
 
 // history is a random log. Each round is 20 hours long.
 type history struct {
@@ -122,22 +122,23 @@ func (h *history) brute() []exported {
 	for _, v := range h.visits {
 		for i, item := range v.Items {
 			r := exported{Visit: v.ID, User: string(v.User), Time: int64(v.Time), Position: int32(i), Pin: string(item.Pin)}
-			r.Save, r.SaveAfter = h.label(v, item.Pin, labels()[1])
-			r.Hide, r.HideAfter = h.label(v, item.Pin, labels()[0])
+			r.Save, r.SaveAfter = h.label(v, item.Pin, schemas.Save)
+			r.Hide, r.HideAfter = h.label(v, item.Pin, schemas.Hide)
 			rows = append(rows, r)
 		}
 	}
 	return sorted(rows)
 }
 
-func (h *history) label(v *schemas.LoggedVisit, pin schemas.PinID, l Label) (acted *bool, after *float64) {
-	if v.Time.Time().Add(l.Window).After(h.now.Time()) {
+func (h *history) label(v *schemas.LoggedVisit, pin schemas.PinID, verb schemas.Verb) (acted *bool, after *float64) {
+	window := labels()[verb]
+	if v.Time.Time().Add(window).After(h.now.Time()) {
 		return nil, nil
 	}
 	acted = new(false)
 	for _, a := range h.actions {
 		since := a.Timestamp.Time().Sub(v.Time.Time())
-		if a.Actor == v.User && a.Object == schemas.ID(pin) && a.Verb == l.Verb && since >= 0 && since <= l.Window {
+		if a.Actor == v.User && a.Object == schemas.ID(pin) && a.Verb == verb && since >= 0 && since <= window {
 			*acted = true
 			if seconds := float64(since.Microseconds()) / 1e6; after == nil || seconds < *after {
 				after = &seconds
@@ -239,7 +240,7 @@ func TestExport_RejectsOtherLabelsAndTopics(t *testing.T) {
 	}
 	h.round()
 	must.Get(h.export(dir, 1e6))(t)
-	_, err := Run(t.Context(), h.Setup(), Config{Labels: labels()[:1], Dir: dir, Now: h.now.Time(), MaxBatchBytes: 1})
+	_, err := Run(t.Context(), h.Setup(), Config{Labels: Labels{schemas.Hide: time.Hour}, Dir: dir, Now: h.now.Time(), MaxBatchBytes: 1})
 	if err == nil || !strings.Contains(err.Error(), "has the labels") {
 		t.Errorf("other labels: %v", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/smartfeed/smartfeed/internal/durable"
-	"github.com/smartfeed/smartfeed/internal/training"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 const (
@@ -88,16 +88,15 @@ func (f folder) removeIncomplete() error {
 	return err
 }
 
-// next returns the offset after the last batch that is not open, by partition.
-func (f folder) next() (map[int32]int64, error) {
-	files, err := f.list(suffix)
-	next := map[int32]int64{}
-	for _, of := range files {
-		if !of.open {
-			next[of.partition] = max(next[of.partition], of.last+1)
+// written returns the offsets after the last batches that are not open, as the checkpoint of a topic.
+func written(topic string, files []file) topics.Checkpoint {
+	at := topics.Checkpoint{}
+	for _, f := range files {
+		if !f.open {
+			at.Set(topic, f.partition, topics.PartitionCheckpoint{Next: max(at[topic][f.partition].Next, f.last+1)})
 		}
 	}
-	return next, err
+	return at
 }
 
 // write writes the file of a batch of a day. It replaces the open files of the partition: an item is in one file, also after a crash,
@@ -120,14 +119,4 @@ func (f folder) write(day string, batch extent, write func(io.Writer) error) err
 		return err
 	}
 	return durable.Rename(path+tempSuffix, path)
-}
-
-// layout returns the layout of any file of the folder, and the path of the file; "": no files.
-func (f folder) layout() (l training.Layout, path string, err error) {
-	files, err := f.list(suffix)
-	if err != nil || len(files) == 0 {
-		return l, "", err
-	}
-	l, err = training.LayoutOf(files[0].path)
-	return l, files[0].path, err
 }

@@ -3,9 +3,9 @@ package export
 import (
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
 )
 
 // content returns the names and contents of the files.
@@ -24,6 +25,12 @@ func (f folder) content(t *testing.T) map[string]string {
 		got[strings.TrimPrefix(path, string(f)+"/")] = string(must.Get(os.ReadFile(path))(t))
 	}
 	return got
+}
+
+// written returns the offsets after the files.
+func (f folder) written(t *testing.T) map[int32]topics.PartitionCheckpoint {
+	t.Helper()
+	return written("visit-log", must.Get(f.list(suffix))(t))["visit-log"]
 }
 
 // writing returns a function that writes a text, and returns an error after it.
@@ -46,8 +53,8 @@ func TestRemoveIncomplete_KeepsOpenFileOfSameBatch(t *testing.T) {
 	if diff := gocmp.Diff(map[string]string{"day=2026-11-20/part-01-000000000005-000000000009-open.parquet": "whole"}, f.content(t)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
-	if next := must.Get(f.next())(t); next[1] != 0 {
-		t.Errorf("continues at %v, want the start of the open batch", next)
+	if at := f.written(t); at[1].Next != 0 {
+		t.Errorf("continues at %v, want the start of the open batch", at)
 	}
 }
 
@@ -67,8 +74,8 @@ func TestWrite_ReplacesOpenFiles(t *testing.T) {
 	if diff := gocmp.Diff(want, f.content(t)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
-	if next := must.Get(f.next())(t); next[3] != 250 {
-		t.Errorf("continues at %v, want 250", next)
+	if at := f.written(t); at[3].Next != 250 {
+		t.Errorf("continues at %v, want 250", at)
 	}
 }
 
@@ -85,7 +92,7 @@ func TestLock_RejectsSecondExport(t *testing.T) {
 func TestParseLabels(t *testing.T) {
 	allowed := schemas.DefaultVerbs()
 	got, err := ParseLabels([]string{"save=24h", "hide=90m"}, allowed)
-	if want := []Label{{schemas.Hide, 90 * time.Minute}, {schemas.Save, 24 * time.Hour}}; err != nil || !slices.Equal(got, want) {
+	if want := (Labels{schemas.Hide: 90 * time.Minute, schemas.Save: 24 * time.Hour}); err != nil || !maps.Equal(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
 	for text, want := range map[string]string{

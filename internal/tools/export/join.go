@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -19,19 +20,19 @@ import (
 type batch struct {
 	extent
 	day    string
-	labels []Label
-	visits []visit
+	labels Labels
+	visits []*schemas.LoggedVisit
 	bytes  int            // of the encoded visits
 	oldest schemas.Micros // time of the oldest visit
-	items  map[subject][]int
-	first  []schemas.Micros // time of the first action, by item and label; none: no action
-	times  []schemas.Micros // of the visit, by item
+	items  []*item
+	of     map[subject][]*item
 }
 
-// visit is a visit and the number of its first item in the batch.
-type visit struct {
+// item is an item of a visit.
+type item struct {
 	*schemas.LoggedVisit
-	item int
+	position int
+	first    map[schemas.Verb]schemas.Micros // time of the first action with the verb of a label
 }
 
 type subject struct {
@@ -39,33 +40,28 @@ type subject struct {
 	pin  schemas.PinID
 }
 
-const none schemas.Micros = math.MaxInt64
-
-func newBatch(labels []Label) *batch {
-	return &batch{labels: labels, oldest: none, items: map[subject][]int{}}
+func newBatch(labels Labels) *batch {
+	return &batch{labels: labels, oldest: math.MaxInt64, of: map[subject][]*item{}}
 }
 
 // addVisit adds a visit whose encoded size is given.
 func (b *batch) addVisit(v *schemas.LoggedVisit, bytes int) {
 	b.bytes += bytes
-	b.visits = append(b.visits, visit{v, len(b.times)})
+	b.visits = append(b.visits, v)
 	b.oldest = min(b.oldest, v.Time)
-	for _, item := range v.Items {
-		of := subject{v.User, item.Pin}
-		b.items[of] = append(b.items[of], len(b.times))
-		b.times = append(b.times, v.Time)
-		b.first = append(b.first, slices.Repeat([]schemas.Micros{none}, len(b.labels))...)
+	for i := range v.Items {
+		it, of := &item{v, i, map[schemas.Verb]schemas.Micros{}}, subject{v.User, v.Items[i].Pin}
+		b.items, b.of[of] = append(b.items, it), append(b.of[of], it)
 	}
 }
 
 // addAction accepts actions in any order, also repeatedly.
 func (b *batch) addAction(a *schemas.EnrichedAction) {
-	for _, item := range b.items[subject{a.Actor, schemas.PinID(a.Object)}] {
-		for i, l := range b.labels {
-			if a.Verb == l.Verb && a.Timestamp >= b.times[item] && a.Timestamp <= l.end(b.times[item]) {
-				first := &b.first[item*len(b.labels)+i]
-				*first = min(*first, a.Timestamp)
-			}
+	window, labeled := b.labels[a.Verb]
+	for _, it := range b.of[subject{a.Actor, schemas.PinID(a.Object)}] {
+		first, acted := it.first[a.Verb]
+		if labeled && a.Timestamp >= it.Time && a.Timestamp <= it.Time+schemas.MicrosIn(window) && (!acted || a.Timestamp < first) {
+			it.first[a.Verb] = a.Timestamp
 		}
 	}
 }
@@ -73,25 +69,19 @@ func (b *batch) addAction(a *schemas.EnrichedAction) {
 // span is the time for which the log of actions is complete.
 type span struct{ since, until schemas.Micros }
 
-// final reports whether the windows of a visit have ended.
-func (s span) final(labels []Label, visit schemas.Micros) bool {
-	return !slices.ContainsFunc(labels, func(l Label) bool { return l.end(visit) > s.until })
-}
-
-// labelsOf returns the labels of an item.
-func (b *batch) labelsOf(item int, s span) []training.Label {
-	labels := make([]training.Label, len(b.labels))
-	for i, l := range b.labels {
-		at, first := b.times[item], b.first[item*len(b.labels)+i]
-		if at < s.since || l.end(at) > s.until {
-			continue // unknown
-		}
-		labels[i].Acted = new(first != none)
-		if first != none {
-			labels[i].After = new(float64(first-at) / 1e6)
+// addLabels adds the known labels of an item to its columns.
+func (b *batch) addLabels(to training.Columns, it *item, complete span) {
+	for verb, window := range b.labels {
+		name := training.LabelPrefix + string(verb)
+		first, acted := it.first[verb]
+		switch {
+		case it.Time < complete.since || it.Time+schemas.MicrosIn(window) > complete.until: // unknown
+		case acted:
+			to[name], to[name+training.AfterSuffix] = []float64{1}, []float64{float64(first-it.Time) / 1e6}
+		default:
+			to[name] = []float64{0}
 		}
 	}
-	return labels
 }
 
 // actionSlack is subtracted from the time of a visit to find the first records of actions after it: event times may be ahead by
@@ -103,13 +93,12 @@ var errUntil = errors.New("until")
 
 // partition writes the visits of a partition, starting at an offset.
 func (e *job) partition(ctx context.Context, partition int32, from int64) error {
-	b, name := newBatch(e.Labels), e.VisitLog.Name
+	b, name, longest := newBatch(e.Labels), e.VisitLog.Name, slices.Max(append(slices.Collect(maps.Values(e.Labels)), 0))
 	read := topics.Decoded(e.VisitLog, func(v *schemas.LoggedVisit, r *kgo.Record) error {
 		if !e.Until.IsZero() && v.Time >= schemas.MicrosOf(e.Until) {
 			return errUntil
 		}
-		open := b.open || !span{until: schemas.MicrosOf(e.Now)}.final(e.Labels, v.Time)
-		day := v.Time.Time().Format(time.DateOnly)
+		open, day := b.open || v.Time.Time().Add(longest).After(e.Now), v.Time.Time().Format(time.DateOnly)
 		if day != b.day || open != b.open || b.bytes > e.MaxBatchBytes {
 			if err := e.flush(ctx, b); err != nil {
 				return err
@@ -118,22 +107,17 @@ func (e *job) partition(ctx context.Context, partition int32, from int64) error 
 			b.day, b.extent = day, extent{partition, r.Offset, r.Offset, open}
 		}
 		b.last = r.Offset
-		e.add(b, v, len(r.Value))
+		if e.deleted[v.User] || !e.Since.IsZero() && v.Time < schemas.MicrosOf(e.Since) {
+			e.total.Skipped++
+		} else {
+			b.addVisit(v, len(r.Value))
+		}
 		return nil
 	})
 	if err := e.log.ReadTo(ctx, name, partition, from, e.ends[name][partition], read); err != nil && !errors.Is(err, errUntil) {
 		return err
 	}
 	return e.flush(ctx, b)
-}
-
-// add adds a visit to a batch, unless it is not to be exported.
-func (e *job) add(b *batch, v *schemas.LoggedVisit, bytes int) {
-	if e.deleted[v.User] || !e.Since.IsZero() && v.Time < schemas.MicrosOf(e.Since) {
-		e.total.Skipped++
-		return
-	}
-	b.addVisit(v, bytes)
 }
 
 // flush joins a batch with the actions and writes its file.
@@ -149,7 +133,7 @@ func (e *job) flush(ctx context.Context, b *batch) error {
 		return err
 	}
 	e.total.Visits += len(b.visits)
-	e.total.Items += len(b.times)
+	e.total.Items += len(b.items)
 	e.total.Files++
 	if b.open {
 		e.total.Open += len(b.visits)
@@ -184,20 +168,14 @@ func (e *job) join(ctx context.Context, b *batch) (span, error) {
 
 // write writes a file.
 func (e *job) write(ctx context.Context, out io.Writer, b *batch, complete span) error {
-	layout := e.layout(b.visits)
-	w, err := training.NewWriter(out, layout)
+	w, err := training.NewWriter(out, e.layout(b.visits))
 	if err != nil {
 		return err
 	}
-	for _, v := range b.visits {
-		for i := range v.Items {
-			r := row(layout, v, i)
-			r.Labels = b.labelsOf(v.item+i, complete)
-			if err := w.Write(r); err != nil {
-				return err
-			}
-		}
-		if err := ctx.Err(); err != nil {
+	for _, it := range b.items {
+		of, columns := it.row()
+		b.addLabels(columns, it, complete)
+		if err := errors.Join(ctx.Err(), w.Write(of, columns)); err != nil {
 			return err
 		}
 	}

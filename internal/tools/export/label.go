@@ -11,58 +11,52 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Label is a column of the files: whether the user acted on the pin with the verb within the window after the visit.
-type Label struct {
-	Verb   schemas.Verb
-	Window time.Duration // at most MaxWindow
-}
+// Labels are columns of the files, by verb: whether the user acted on the pin with the verb within the window after the visit. A
+// window is at most MaxWindow.
+type Labels map[schemas.Verb]time.Duration
 
 // MaxWindow is the maximum window of a label: the retention of the topic actions-enriched.
 const MaxWindow = 7 * 24 * time.Hour
 
-// ParseLabels parses texts such as save=24h, and sorts the labels by verb. It returns an error for a verb that is not allowed and for a verb with two windows.
-func ParseLabels(texts []string, allowed schemas.Verbs) ([]Label, error) {
+// ParseLabels parses texts such as save=24h. It returns an error for a verb that is not allowed and for a verb with two windows.
+func ParseLabels(texts []string, allowed schemas.Verbs) (Labels, error) {
 	if len(texts) == 0 {
 		return nil, errors.New("label: want at least one, such as save=24h")
 	}
-	var labels []Label
+	labels := Labels{}
 	for _, text := range texts {
-		label, err := parseLabel(text, allowed)
-		if err == nil && slices.ContainsFunc(labels, func(other Label) bool { return other.Verb == label.Verb }) {
-			err = errors.New("the verb has another window already")
-		}
-		if err != nil {
+		if err := labels.add(text, allowed); err != nil {
 			return nil, fmt.Errorf("label: %q: %w", text, err)
 		}
-		labels = append(labels, label)
 	}
-	slices.SortFunc(labels, func(a, b Label) int { return strings.Compare(string(a.Verb), string(b.Verb)) })
 	return labels, nil
 }
 
-func parseLabel(text string, allowed schemas.Verbs) (Label, error) {
-	verb, window, ok := strings.Cut(text, "=")
+func (l Labels) add(text string, allowed schemas.Verbs) error {
+	name, text, ok := strings.Cut(text, "=")
+	verb := schemas.Verb(name)
 	if !ok {
-		return Label{}, errors.New("want VERB=WINDOW, such as save=24h")
+		return errors.New("want VERB=WINDOW, such as save=24h")
 	}
-	if _, known := allowed[schemas.Verb(verb)]; !known {
-		return Label{}, fmt.Errorf("unknown verb: want one of %v", slices.Sorted(maps.Keys(allowed)))
+	if _, known := allowed[verb]; !known {
+		return fmt.Errorf("unknown verb: want one of %v", slices.Sorted(maps.Keys(allowed)))
 	}
-	d, err := time.ParseDuration(window)
-	if err != nil || d <= 0 || d > MaxWindow {
-		return Label{}, fmt.Errorf("window: want a duration above 0, at most %s", MaxWindow)
+	if _, repeated := l[verb]; repeated {
+		return errors.New("the verb has another window already")
 	}
-	return Label{schemas.Verb(verb), d}, nil
+	window, err := time.ParseDuration(text)
+	if err != nil || window <= 0 || window > MaxWindow {
+		return fmt.Errorf("window: want a duration above 0, at most %s", MaxWindow)
+	}
+	l[verb] = window
+	return nil
 }
 
-// windows returns the windows by verb.
-func windows(labels []Label) map[string]string {
+// texts returns the windows by verb, as in training.Layout.
+func (l Labels) texts() map[string]string {
 	byVerb := map[string]string{}
-	for _, l := range labels {
-		byVerb[string(l.Verb)] = l.Window.String()
+	for verb, window := range l {
+		byVerb[string(verb)] = window.String()
 	}
 	return byVerb
 }
-
-// end returns the end of the window of a visit.
-func (l Label) end(visit schemas.Micros) schemas.Micros { return visit + schemas.MicrosIn(l.Window) }

@@ -1,8 +1,6 @@
 package export
 
 import (
-	"maps"
-	"math"
 	"slices"
 
 	"github.com/smartfeed/smartfeed/internal/training"
@@ -10,81 +8,58 @@ import (
 )
 
 // layout returns the columns for visits: those of all their models. A feature that has several values in some visit is a list.
-func (e *job) layout(visits []visit) training.Layout {
-	widths, outputs := map[string]int{}, map[string]bool{}
+func (e *job) layout(visits []*schemas.LoggedVisit) training.Layout {
+	l := training.Layout{Features: []training.Feature{}, Labels: e.Labels.texts(), Topic: e.topic}
 	for _, v := range visits {
-		for _, f := range v.Features {
-			if widths[f.Name] <= 1 {
-				widths[f.Name] = int(f.Width)
+		for _, f := range v.Features { // in the order in which a model receives them
+			i := slices.IndexFunc(l.Features, func(other training.Feature) bool { return other.Name == f.Name })
+			if i < 0 {
+				i, l.Features = len(l.Features), append(l.Features, training.Feature{Name: f.Name, Width: 1})
+			}
+			if l.Features[i].Width == 1 {
+				l.Features[i].Width = int(f.Width)
 			}
 		}
-		for _, name := range v.Outputs {
-			outputs[name] = true
-		}
+		l.Outputs = append(l.Outputs, v.Outputs...)
 	}
-	l := training.Layout{Features: []training.Feature{}, Outputs: slices.Sorted(maps.Keys(outputs)), Labels: windows(e.Labels), Topic: e.topic}
-	for _, v := range visits { // in the order in which a model receives them
-		for _, f := range v.Features {
-			if width, missing := widths[f.Name]; missing {
-				l.Features = append(l.Features, training.Feature{Name: f.Name, Width: width})
-				delete(widths, f.Name)
-			}
-		}
-	}
+	slices.Sort(l.Outputs)
+	l.Outputs = slices.Compact(l.Outputs)
 	return l
 }
 
-// row returns the row of an item without its labels.
-func row(l training.Layout, v visit, position int) *training.Row {
-	item := &v.Items[position]
-	r := &training.Row{
-		Item: training.Item{
-			Visit: v.ID, User: string(v.User), Time: v.Time.Time(), Feed: v.Feed, Arm: v.Arm, ArmShare: v.ArmShare, UserShare: v.UserShare,
-			Policy: string(v.Policy), Position: int32(position), Pin: string(item.Pin), Source: string(item.Source), Pool: string(item.Pool),
-			Author: string(item.Author), Score: float64(item.RankScore), Choice: item.Choice, Choices: make([]training.Choice, len(item.Choices)),
-		},
-		Features: features(l, v, item.Values), Outputs: make([]*float64, len(l.Outputs)),
+// row returns the columns of an item, without its labels.
+func (v *item) row() (training.Item, training.Columns) {
+	item, columns := &v.Items[v.position], training.Columns{}
+	r := training.Item{
+		Visit: v.ID, User: string(v.User), Time: v.Time.Time(), Feed: v.Feed, Arm: v.Arm, ArmShare: v.ArmShare, UserShare: v.UserShare,
+		Policy: string(v.Policy), Position: int32(v.position), Pin: string(item.Pin), Source: string(item.Source), Pool: string(item.Pool),
+		Author: string(item.Author), Score: float64(item.RankScore), Propensity: item.Propensity, Choice: item.Choice,
 	}
-	if item.Propensity > 0 {
-		r.Propensity = &item.Propensity
-	}
-	for i, output := range training.Align(item.Outputs, v.Outputs, l.Outputs) {
-		r.Outputs[i] = number(output)
-	}
-	for i, c := range item.Choices {
-		r.Choices[i] = training.Choice{
+	for _, c := range item.Choices {
+		r.Choices = append(r.Choices, training.Choice{
 			Source: string(c.Source), SourceProbability: c.SourceProbability, Pin: string(c.Pin), Probability: c.Probability,
-			Score: float64(c.RankScore), Outputs: training.Align(c.Outputs, v.Outputs, l.Outputs),
-		}
+			Score: float64(c.RankScore), Outputs: v.byName(c.Outputs),
+		})
 	}
-	return r
-}
-
-// features returns the values that the model received, in the order of the layout.
-func features(l training.Layout, v visit, values []schemas.LoggedNumber) [][]float64 {
-	byName := map[string][]float64{}
+	for name, n := range v.byName(item.Outputs) {
+		columns[training.OutputPrefix+name] = []float64{n}
+	}
+	values := item.Values // none if the model did not receive the item
 	for _, f := range v.Features {
-		if len(values) < int(f.Width) {
-			break // the model received none
+		column, width := training.FeaturePrefix+f.Name, min(int(f.Width), len(values))
+		for _, n := range values[:width] {
+			columns[column] = append(columns[column], float64(n))
 		}
-		for _, n := range values[:f.Width] {
-			byName[f.Name] = append(byName[f.Name], float64(n))
-		}
-		values = values[f.Width:]
+		values = values[width:]
 	}
-	list := make([][]float64, len(l.Features))
-	for i, f := range l.Features {
-		if list[i] = byName[f.Name]; f.Width == 1 && len(list[i]) == 1 && math.IsNaN(list[i][0]) {
-			list[i] = nil
-		}
-	}
-	return list
+	return r, columns
 }
 
-// number returns nil for NaN.
-func number(n float64) *float64 {
-	if math.IsNaN(n) {
-		return nil
+// byName returns the outputs of the model by their names.
+func (v *item) byName(outputs []schemas.LoggedNumber) map[string]float64 {
+	named := map[string]float64{}
+	for i, n := range outputs {
+		named[v.Outputs[i]] = float64(n)
 	}
-	return &n
+	return named
 }

@@ -55,8 +55,8 @@ func TestWrite_ModelAndPolicy(t *testing.T) {
 	got := must.Get(parquet.Read[modeled](file, file.Size()))(t)
 	want := []modeled{
 		{"pin:1", new(0.5), []float64{1, 2}, new(0.25), new(0.5), []training.Choice{
-			{Source: "following", SourceProbability: 0.75, Pin: "pin:2", Probability: 0.25, Score: 3, Outputs: []float64{0.125}},
-			{Source: "interest", SourceProbability: 0.25, Pin: "pin:1", Probability: 0.5, Score: 4, Outputs: []float64{}},
+			{Source: "following", SourceProbability: 0.75, Pin: "pin:2", Probability: 0.25, Score: 3, Outputs: map[string]float64{"save[1]": 0.125}},
+			{Source: "interest", SourceProbability: 0.25, Pin: "pin:1", Probability: 0.5, Score: 4, Outputs: map[string]float64{}},
 		}, 1},
 		{"pin:3", new(1.0), []float64{2, 3}, nil, nil, []training.Choice{}, -1},
 		{"pin:4", nil, nil, nil, new(1.0), []training.Choice{}, -1},
