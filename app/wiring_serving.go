@@ -35,7 +35,7 @@ func (p *App) openGeneratorFeatures(context.Context) error {
 }
 
 // matrix returns the values of features for the model of the generator, which is opened before them.
-func (p *App) matrix(ctx context.Context, user schemas.UserID, pins []schemas.PinID, names []string) ([][]float64, error) {
+func (p *App) matrix(ctx context.Context, user schemas.UserID, pins []schemas.PinID, names []string) ([][]float32, error) {
 	if p.features == nil {
 		return nil, errNoFeatures
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Header is the HTTP header with the number of bytes of the JSON before the bytes of tensors.
@@ -30,7 +31,7 @@ type Tensor struct {
 	Name       string      `json:"name"`
 	Shape      []int       `json:"shape,omitempty"`
 	Datatype   string      `json:"datatype,omitempty"`
-	Data       any         `json:"data,omitempty"` // []float32, or decoded JSON
+	Data       any         `json:"data,omitempty"` // a slice of numbers of the datatype or of strings, or decoded JSON
 	Parameters *Parameters `json:"parameters,omitempty"`
 }
 
@@ -41,42 +42,67 @@ type Parameters struct {
 	BinaryDataOutput bool `json:"binary_data_output,omitempty"` // of a request: all outputs as bytes
 }
 
-// AppendFloats appends the bytes of the type FP32.
-func AppendFloats(dst []byte, values []float32) []byte {
-	dst, _ = binary.Append(dst, binary.LittleEndian, values) // the size of float32 is known
-	return dst
-}
-
-// AppendBytes appends the bytes of the type INT8. The values are whole numbers in [-128, 127].
-func AppendBytes(dst []byte, values []float32) []byte {
-	for _, v := range values {
-		dst = append(dst, byte(int8(v)))
+// Cut removes the data from tensors, and returns them as the bytes after the JSON. Texts have the type BYTES.
+func Cut(list []Tensor) (data []byte) {
+	for i := range list {
+		t, before := &list[i], len(data)
+		if texts, ok := t.Data.([]string); ok {
+			for _, text := range texts {
+				data = append(binary.LittleEndian.AppendUint32(data, uint32(len(text))), text...)
+			}
+		} else {
+			data, _ = binary.Append(data, binary.LittleEndian, t.Data) // the size of the numbers is known
+		}
+		t.Data, t.Parameters = nil, &Parameters{BinaryDataSize: len(data) - before}
 	}
-	return dst
+	return data
 }
 
-// AppendText appends the bytes of a text of the type BYTES.
-func AppendText(dst []byte, text string) []byte {
-	return append(binary.LittleEndian.AppendUint32(dst, uint32(len(text))), text...)
+// Numbers returns the numbers of a tensor in row-major order, from its JSON or from the first of the bytes after the JSON. It also
+// returns the bytes of the following tensors.
+func (t *Tensor) Numbers(data []byte) (values []float64, rest []byte, err error) {
+	if t.Parameters == nil || t.Parameters.BinaryDataSize <= 0 {
+		values, err = flatten(nil, t.Data)
+		return values, data, err
+	}
+	size := t.Parameters.BinaryDataSize
+	if size > len(data) {
+		return nil, nil, fmt.Errorf("%d bytes: the response has %d", size, len(data))
+	}
+	values, err = numbers(t.Datatype, data[:size])
+	return values, data[size:], err
 }
 
-// Numbers decodes the bytes of a tensor of numbers.
-func Numbers(datatype string, data []byte) ([]float64, error) {
+// flatten appends the numbers of a tensor in JSON: a list, or nested lists.
+func flatten(to []float64, data any) (_ []float64, err error) {
+	switch v := data.(type) {
+	case float64:
+		return append(to, v), nil
+	case []any:
+		for i := 0; i < len(v) && err == nil; i++ {
+			to, err = flatten(to, v[i])
+		}
+		return to, err
+	}
+	return nil, fmt.Errorf("data has a %T: want numbers", data)
+}
+
+// numbers decodes the bytes of a tensor of numbers.
+func numbers(datatype string, data []byte) (values []float64, err error) {
 	size := map[string]int{"FP32": 4, "FP64": 8, "INT32": 4, "INT64": 8}[datatype]
 	if size == 0 || len(data)%size != 0 {
 		return nil, fmt.Errorf("%d bytes of type %q: want FP32, FP64, INT32 or INT64", len(data), datatype)
 	}
-	values := make([]float64, 0, len(data)/size)
-	for ; len(data) > 0; data = data[size:] {
+	for number := range slices.Chunk(data, size) {
 		switch datatype {
 		case "FP32":
-			values = append(values, float64(math.Float32frombits(binary.LittleEndian.Uint32(data))))
+			values = append(values, float64(math.Float32frombits(binary.LittleEndian.Uint32(number))))
 		case "FP64":
-			values = append(values, math.Float64frombits(binary.LittleEndian.Uint64(data)))
+			values = append(values, math.Float64frombits(binary.LittleEndian.Uint64(number)))
 		case "INT32":
-			values = append(values, float64(int32(binary.LittleEndian.Uint32(data))))
+			values = append(values, float64(int32(binary.LittleEndian.Uint32(number))))
 		case "INT64":
-			values = append(values, float64(int64(binary.LittleEndian.Uint64(data))))
+			values = append(values, float64(int64(binary.LittleEndian.Uint64(number))))
 		}
 	}
 	return values, nil

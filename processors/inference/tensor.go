@@ -27,8 +27,9 @@ func (m *Model) inferTensors(ctx context.Context, req Request) (Outputs, error) 
 
 // body returns the body of a request.
 func (m *Model) body(req Request) external.Body {
-	flat := slices.Concat(req.Values...)
-	input := tensors.Tensor{Name: m.cfg.Input, Shape: []int{len(req.Candidates), len(m.cfg.Features)}, Datatype: "FP32", Data: flat}
+	input := tensors.Tensor{
+		Name: m.cfg.Input, Shape: []int{len(req.Candidates), len(m.cfg.Features)}, Datatype: "FP32", Data: slices.Concat(req.Values...),
+	}
 	request := tensors.Request{Inputs: []tensors.Tensor{input}}
 	for _, name := range req.Outputs {
 		if name, _ = column(name); !slices.ContainsFunc(request.Outputs, func(t tensors.Tensor) bool { return t.Name == name }) {
@@ -38,25 +39,26 @@ func (m *Model) body(req Request) external.Body {
 	if m.cfg.Protocol != OpenInferenceBinary {
 		return external.Body{JSON: request}
 	}
-	body := external.Body{Tensors: tensors.AppendFloats(nil, flat)}
-	request.Inputs[0].Data, request.Inputs[0].Parameters = nil, &tensors.Parameters{BinaryDataSize: len(body.Tensors)}
 	for i := range request.Outputs {
 		request.Outputs[i].Parameters = &tensors.Parameters{BinaryData: true}
 	}
 	request.Parameters = &tensors.Parameters{BinaryDataOutput: true}
-	body.JSON = request
-	return body
+	return external.Body{JSON: request, Tensors: tensors.Cut(request.Inputs)}
 }
 
 // outputsOf returns the named outputs for n candidates, or without names the first output.
 func outputsOf(all []tensors.Tensor, names []string, n int, binaries []byte) (Outputs, error) {
 	decoded := map[string][]float64{}
 	for i := range all {
-		values, rest, err := numbersOf(&all[i], n, binaries)
-		if err != nil {
-			return nil, fmt.Errorf("output %q: %w", all[i].Name, err)
+		t := &all[i]
+		values, rest, err := t.Numbers(binaries)
+		if err == nil && (len(values) == 0 || len(values)%n != 0) {
+			err = fmt.Errorf("%d numbers of shape %v: want the same number for each of %d candidates", len(values), t.Shape, n)
 		}
-		decoded[all[i].Name], binaries = values, rest
+		if err != nil {
+			return nil, fmt.Errorf("output %q: %w", t.Name, err)
+		}
+		decoded[t.Name], binaries = values, rest
 	}
 	if len(names) == 0 && len(all) > 0 {
 		names = []string{all[0].Name}
@@ -78,40 +80,4 @@ func outputsOf(all []tensors.Tensor, names []string, n int, binaries []byte) (Ou
 		}
 	}
 	return outputs, nil
-}
-
-// numbersOf returns the numbers of an output, and the bytes of the following ones.
-func numbersOf(t *tensors.Tensor, n int, binaries []byte) (values []float64, rest []byte, err error) {
-	if t.Parameters != nil && t.Parameters.BinaryDataSize > 0 {
-		size := t.Parameters.BinaryDataSize
-		if size > len(binaries) {
-			return nil, nil, fmt.Errorf("%d bytes: the response has %d", size, len(binaries))
-		}
-		values, err = tensors.Numbers(t.Datatype, binaries[:size])
-		rest = binaries[size:]
-	} else {
-		values, err = flatten(nil, t.Data)
-		rest = binaries
-	}
-	if err == nil && (len(values) == 0 || len(values)%n != 0) {
-		err = fmt.Errorf("%d numbers of shape %v: want the same number for each of %d candidates", len(values), t.Shape, n)
-	}
-	return values, rest, err
-}
-
-// flatten appends the numbers of a tensor in JSON: a list, or nested lists, in row-major order.
-func flatten(to []float64, data any) ([]float64, error) {
-	switch v := data.(type) {
-	case float64:
-		return append(to, v), nil
-	case []any:
-		for _, element := range v {
-			var err error
-			if to, err = flatten(to, element); err != nil {
-				return nil, err
-			}
-		}
-		return to, nil
-	}
-	return nil, fmt.Errorf("data has a %T: want numbers", data)
 }

@@ -19,18 +19,18 @@ import (
 
 func TestMatrix(t *testing.T) {
 	s, _ := serviceOf{store: history(t)}.start(t)
-	nan := math.NaN()
+	nan := float32(math.NaN())
 	pins := []schemas.PinID{"pin:3", "pin:2", "pin:none"}
 	for name, c := range map[string]struct {
 		features []string
-		want     [][]float64
+		want     [][]float32
 	}{
-		"all kinds":  {[]string{"pair_author", "saves", "pin_saves", "pair_close", "mean_price"}, [][]float64{{2, 2, 0, 0.96, 10}, {1, 2, 0, 0.8944271909999159, 10}, {nan, 2, 0, nan, 10}}},
-		"pins":       {[]string{"pin_save_share"}, [][]float64{{nan}, {nan}, {nan}}},
-		"the user's": {[]string{"saves"}, [][]float64{{2}, {2}, {2}}},
+		"all kinds":  {[]string{"pair_author", "saves", "pin_saves", "pair_close", "mean_price"}, [][]float32{{2, 2, 0, 0.96, 10}, {1, 2, 0, 0.8944271909999159, 10}, {nan, 2, 0, nan, 10}}},
+		"pins":       {[]string{"pin_save_share"}, [][]float32{{nan}, {nan}, {nan}}},
+		"the user's": {[]string{"saves"}, [][]float32{{2}, {2}, {2}}},
 	} {
 		got := must.Get(s.Matrix(t.Context(), "user:1", pins, c.features))(t)
-		if diff := cmp.Diff(c.want, got, cmpopts.EquateNaNs(), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		if diff := cmp.Diff(c.want, got, cmpopts.EquateNaNs(), cmpopts.EquateApprox(0, 1e-6)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -99,11 +100,8 @@ func (s *newestActions) add(in *actionInput) {
 			c.Vectors = append(c.Vectors, slices.Clone(p.vectorOf(in.EnrichedAction)))
 			continue
 		}
-		value := ""
-		if in.values = p.appendValues(in.values[:0], in.EnrichedAction); len(in.values) > 0 {
-			value = in.values[0]
-		}
-		c.Texts = append(c.Texts, value)
+		in.values = p.appendValues(in.values[:0], in.EnrichedAction)
+		c.Texts = append(c.Texts, strings.Join(in.values, "")) // at most one value: the path is no list
 	}
 }
 

@@ -17,13 +17,7 @@ import (
 // periodDays is the number of days of a period. Like a day of actions, it expires with one range deletion.
 const periodDays = 10
 
-func periodOf(t millis) int32 {
-	p := dayOf(t) / periodDays
-	if dayOf(t)%periodDays < 0 {
-		p--
-	}
-	return p
-}
+func periodOf(t millis) int32 { return int32(floorDiv(t, periodDays*dayMillis)) }
 
 func sequenceKey(dst []byte, a *schemas.EnrichedAction) []byte {
 	dst = dayPrefix(dst, sequenceTable, periodOf(floor(a.Timestamp)), string(a.Actor))

@@ -1,9 +1,7 @@
 package feature
 
 import (
-	"encoding/binary"
 	"encoding/json"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -46,127 +44,88 @@ func NewTensorForm(defs []Definition, req Request) (*TensorForm, error) {
 	return &TensorForm{q}, nil
 }
 
+// tensorAnswer is the JSON of an answer as tensors.
+type tensorAnswer struct {
+	ModelName  string `json:"model_name"`
+	Parameters struct {
+		AsOf     time.Time `json:"as_of"`
+		Degraded string    `json:"degraded"`
+	} `json:"parameters"`
+	tensors.Response
+}
+
 // Encode returns the JSON of an answer and the bytes of its tensors, which follow the JSON.
 func (t *TensorForm) Encode(a Answer) (head, data []byte, err error) {
-	var e tensorEncoder
-	for _, d := range t.ofUser {
-		if d.Aggregate == TakeSequence {
-			e.sequences(a, d, t.users)
-		} else {
-			e.numbers(a, d.Name, schemas.Strings(t.users))
-		}
-	}
-	for _, d := range t.ofPin {
-		e.numbers(a, d.Name, schemas.Strings(t.pins))
-	}
-	var pairs []string
+	entities := map[Entity][]string{User: schemas.Strings(t.users), Pin: schemas.Strings(t.pins)}
 	for _, p := range t.pairs {
-		pairs = append(pairs, p.String())
+		entities[Pair] = append(entities[Pair], p.String())
 	}
-	for _, d := range t.ofPair {
-		e.numbers(a, d.Name, pairs)
+	answer := tensorAnswer{ModelName: "features"}
+	answer.Parameters.AsOf, answer.Parameters.Degraded = a.AsOf, strings.Join(a.Degraded, ",")
+	for _, d := range slices.Concat(t.ofUser, t.ofPin, t.ofPair) {
+		if d.Aggregate == TakeSequence {
+			answer.Outputs = append(answer.Outputs, sequenceTensors(a, d, entities[User])...)
+			continue
+		}
+		numbers := make([]float64, len(entities[d.Entity]))
+		for i, entity := range entities[d.Entity] {
+			numbers[i] = a.number(d.Name, entity)
+		}
+		answer.Outputs = append(answer.Outputs, tensors.Tensor{Name: d.Name, Datatype: "FP64", Shape: []int{len(numbers)}, Data: numbers})
 	}
-	e.head.ModelName, e.head.Parameters.Degraded = "features", strings.Join(a.Degraded, ",")
-	e.head.Parameters.AsOf = a.AsOf
-	head, err = json.Marshal(e.head)
-	return head, e.data, err
+	data = tensors.Cut(answer.Outputs)
+	head, err = json.Marshal(answer)
+	return head, data, err
 }
 
-type tensorEncoder struct {
-	head struct {
-		ModelName  string `json:"model_name"`
-		Parameters struct {
-			AsOf     time.Time `json:"as_of"`
-			Degraded string    `json:"degraded"`
-		} `json:"parameters"`
-		tensors.Response
+// sequenceTensors returns the tensors of a sequence of users.
+func sequenceTensors(a Answer, d Definition, users []string) []tensors.Tensor {
+	lengths, times, columns := make([]int32, len(users)), []int64{}, make([]Column, len(d.Columns))
+	for i, user := range users {
+		s, ok := a.Values[user][d.Name].(Sequence)
+		if lengths[i] = int32(len(s.Times)); !ok {
+			lengths[i] = -1
+		}
+		times = append(times, s.Times...)
+		for k, p := range d.Columns {
+			c, all := s.Columns[p.String()], &columns[k]
+			all.Texts, all.Vectors, all.Scales = append(all.Texts, c.Texts...), append(all.Vectors, c.Vectors...), append(all.Scales, c.Scales...)
+		}
 	}
-	data []byte
-}
-
-// output adds an output whose bytes add appends.
-func (e *tensorEncoder) output(name, datatype string, shape []int, add func([]byte) []byte) {
-	before := len(e.data)
-	e.data = add(e.data)
-	e.head.Outputs = append(e.head.Outputs, tensors.Tensor{
-		Name: name, Datatype: datatype, Shape: shape, Parameters: &tensors.Parameters{BinaryDataSize: len(e.data) - before},
-	})
-}
-
-func (e *tensorEncoder) numbers(a Answer, feature string, entities []string) {
-	e.output(feature, "FP64", []int{len(entities)}, func(b []byte) []byte {
-		for _, entity := range entities {
-			x, ok := a.Values[entity][feature].(Number)
-			if !ok {
-				x = Number(math.NaN())
-			}
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(float64(x)))
-		}
-		return b
-	})
-}
-
-func (e *tensorEncoder) sequences(a Answer, d Definition, users []schemas.UserID) {
-	all, actions := make([]Sequence, len(users)), 0
-	e.output(d.Name+".length", "INT32", []int{len(users)}, func(b []byte) []byte {
-		for i, user := range users {
-			length := -1
-			if s, ok := a.Values[string(user)][d.Name].(Sequence); ok {
-				all[i], length = s, len(s.Times)
-			}
-			actions += max(0, length)
-			b = binary.LittleEndian.AppendUint32(b, uint32(int32(length)))
-		}
-		return b
-	})
-	e.output(d.Name+"."+timeColumn, "INT64", []int{actions}, func(b []byte) []byte {
-		for _, s := range all {
-			b, _ = binary.Append(b, binary.LittleEndian, s.Times) // the size of int64 is known
-		}
-		return b
-	})
-	for _, p := range d.Columns {
-		whole := Column{}
-		for _, s := range all {
-			c := s.Columns[p.String()]
-			whole.Texts, whole.Vectors, whole.Scales = append(whole.Texts, c.Texts...), append(whole.Vectors, c.Vectors...), append(whole.Scales, c.Scales...)
-		}
-		e.column(d, p, whole)
+	list := []tensors.Tensor{
+		{Name: d.Name + ".length", Datatype: "INT32", Shape: []int{len(users)}, Data: lengths},
+		{Name: d.Name + "." + timeColumn, Datatype: "INT64", Shape: []int{len(times)}, Data: times},
 	}
+	for k, p := range d.Columns {
+		list = append(list, columns[k].tensors(d, p)...)
+	}
+	return list
 }
 
-// column adds the outputs of a column of all users.
-func (e *tensorEncoder) column(d Definition, p Path, c Column) {
-	name := d.Name + "." + p.String()
+// tensors returns the tensors of a column of all users.
+func (c Column) tensors(d Definition, p Path) []tensors.Tensor {
+	t := tensors.Tensor{Name: d.Name + "." + p.String(), Datatype: "BYTES", Shape: []int{len(c.Texts)}, Data: c.Texts}
 	if !p.isVector() {
-		e.output(name, "BYTES", []int{len(c.Texts)}, func(b []byte) []byte {
-			for _, text := range c.Texts {
-				b = tensors.AppendText(b, text)
-			}
-			return b
-		})
-		return
+		return []tensors.Tensor{t}
 	}
 	c.dropOtherLengths()
 	elements := 0
 	for _, v := range c.Vectors {
 		elements = max(elements, len(v))
 	}
-	datatype, add := "FP32", tensors.AppendFloats
-	if d.Embedding == Int8 {
-		datatype, add = "INT8", tensors.AppendBytes
+	floats := make([]float32, len(c.Vectors)*elements)
+	for i, v := range c.Vectors {
+		copy(floats[i*elements:], v)
 	}
-	e.output(name, datatype, []int{len(c.Vectors), elements}, func(b []byte) []byte {
-		zeros := make([]float32, elements)
-		for _, v := range c.Vectors {
-			if v == nil {
-				v = zeros
-			}
-			b = add(b, v)
-		}
-		return b
-	})
-	if d.Embedding == Int8 {
-		e.output(d.Name+"."+scalePrefix+p.String(), "FP32", []int{len(c.Scales)}, func(b []byte) []byte { return tensors.AppendFloats(b, c.Scales) })
+	t.Datatype, t.Shape, t.Data = "FP32", []int{len(c.Vectors), elements}, floats
+	if d.Embedding != Int8 {
+		return []tensors.Tensor{t}
 	}
+	whole := make([]int8, len(floats))
+	for i, x := range floats {
+		whole[i] = int8(x)
+	}
+	t.Datatype, t.Data = "INT8", whole
+	scale := tensors.Tensor{Name: d.Name + "." + scalePrefix + p.String(), Datatype: "FP32", Shape: []int{len(c.Scales)}, Data: c.Scales}
+	return []tensors.Tensor{t, scale}
 }

@@ -64,7 +64,7 @@ func TestTensorForm_Encode(t *testing.T) {
 		{"s.time", "INT64", []int{3}, "\xff\xff\xff\xff\xff\xff\xff\xff\x09\x00\x00\x00\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x00\x00"},
 		{"s.verb", "BYTES", []int{3}, "\x02\x00\x00\x00é\x04\x00\x00\x00save\x00\x00\x00\x00"},
 		{"s.objectAttributes.embedding", "INT8", []int{3, 2}, "\x81\x05\x00\x00\x00\x00"}, // the first length counts
-		{"s.scale.objectAttributes.embedding", "FP32", []int{3}, string(tensors.AppendFloats(nil, []float32{0.25, 0, 0.5}))},
+		{"s.scale.objectAttributes.embedding", "FP32", []int{3}, "\x00\x00\x80\x3e\x00\x00\x00\x00\x00\x00\x00\x3f"},
 		{"n", "FP64", []int{3}, string(number(math.NaN(), 2, 0.5))},
 		{"p", "FP64", []int{1}, string(number(3))},
 		{"q", "FP64", []int{1}, string(number(4))},

@@ -21,14 +21,14 @@ import (
 )
 
 // numbersOf gives each pin and feature a number with many digits. One is missing.
-func numbersOf(_ context.Context, _ schemas.UserID, pins []schemas.PinID, names []string) (rows [][]float64, err error) {
+func numbersOf(_ context.Context, _ schemas.UserID, pins []schemas.PinID, names []string) (rows [][]float32, err error) {
 	for _, pin := range pins {
-		row := make([]float64, len(names))
+		row := make([]float32, len(names))
 		for i := range names {
-			row[i] = math.Sqrt(float64(len(rows)+2)) / float64(i+3)
+			row[i] = float32(math.Sqrt(float64(len(rows)+2)) / float64(i+3))
 		}
 		if pin == "pin:1" {
-			row[0] = math.NaN()
+			row[0] = float32(math.NaN())
 		}
 		rows = append(rows, row)
 	}

@@ -12,7 +12,7 @@ import (
 
 // Features returns the values of features as of now: a row for each pin, with a column for each name. A pin may be repeated. The
 // features are those of the user, of the pins, or of pairs of both. A value is NaN if it is missing or not a number.
-type Features func(ctx context.Context, user schemas.UserID, pins []schemas.PinID, names []string) ([][]float64, error)
+type Features func(ctx context.Context, user schemas.UserID, pins []schemas.PinID, names []string) ([][]float32, error)
 
 // maxModelScore is the largest absolute addition that counts. Sums with larger ones may not be finite.
 const maxModelScore = 1e6
@@ -45,12 +45,12 @@ func modelScorer(cfg inference.Config, service *external.Service, features Featu
 		req := inference.Request{User: c.User, Feed: c.Feed, Candidates: modelCandidates(c.pools, cfg.MaxCandidates), Outputs: c.rules.Outputs()}
 		if len(cfg.Features) > 0 {
 			values, err := external.Guarded(ctx, guard, func(ctx context.Context) ([][]float32, error) {
-				return modelValues(ctx, cfg, features, c.User, req.Candidates)
+				return features(ctx, c.User, candidatePins(req.Candidates), cfg.Features)
 			})
 			if err != nil {
 				return nil, err
 			}
-			req.Values = values
+			req.Values = withoutNaN(values, cfg.MissingValue)
 		}
 		outputs, err := model.Infer(ctx, req)
 		if err != nil {
@@ -67,27 +67,25 @@ func modelScorer(cfg inference.Config, service *external.Service, features Featu
 	}
 }
 
-// modelValues returns a row of feature values for each candidate.
-func modelValues(ctx context.Context, cfg inference.Config, features Features, user schemas.UserID, list []inference.Candidate) ([][]float32, error) {
-	pins := make([]schemas.PinID, len(list)) // with repeats
+// candidatePins returns the pins of candidates, with repeats.
+func candidatePins(list []inference.Candidate) []schemas.PinID {
+	pins := make([]schemas.PinID, len(list))
 	for i := range list {
 		pins[i] = list[i].Pin
 	}
-	found, err := features(ctx, user, pins, cfg.Features)
-	if err != nil {
-		return nil, err
-	}
-	values := make([][]float32, len(list))
-	for i := range list {
-		values[i] = make([]float32, len(cfg.Features))
-		for j, v := range found[i] {
-			if math.IsNaN(v) {
-				v = cfg.MissingValue
+	return pins
+}
+
+// withoutNaN replaces missing values in place.
+func withoutNaN(rows [][]float32, missing float64) [][]float32 {
+	for _, row := range rows {
+		for i := range row {
+			if math.IsNaN(float64(row[i])) {
+				row[i] = float32(missing)
 			}
-			values[i][j] = float32(v)
 		}
 	}
-	return values, nil
+	return rows
 }
 
 // modelCandidates returns the n best candidates in the form of a request to the model.

@@ -47,23 +47,23 @@ func TestModel_ReceivesFeatures(t *testing.T) {
 	home := cfg.Feeds[rules.Home]
 	home.Utility, home.ModelWeight = map[string]float64{"save": 3, "hide": -5}, 2
 	cfg.Feeds[rules.Home] = home
-	values := map[schemas.PinID][]float64{"pin:0": {0, 0}, "pin:1": {1, 0}, "pin:2": {4, 1}, "pin:3": {1.5, math.NaN()}}
-	c := scoredChunk(t, cfg, func(_ context.Context, user schemas.UserID, pins []schemas.PinID, names []string) (rows [][]float64, err error) {
+	values := map[schemas.PinID][]float32{"pin:0": {0, 0}, "pin:1": {1, 0}, "pin:2": {4, 1}, "pin:3": {1.5, float32(math.NaN())}}
+	c := scoredChunk(t, cfg, func(_ context.Context, user schemas.UserID, pins []schemas.PinID, names []string) (rows [][]float32, err error) {
 		if user != poolstest.Owner || !slices.Equal(names, []string{"clicks", "taste"}) || len(pins) != 4 {
 			t.Errorf("asked for %v of %s and %v", names, user, pins)
 		}
 		for _, pin := range pins {
-			rows = append(rows, values[pin])
+			rows = append(rows, slices.Clone(values[pin]))
 		}
 		return rows, nil
 	})
 	for _, it := range c.Served.Items {
 		v := values[it.Pin]
-		if math.IsNaN(v[1]) {
+		if math.IsNaN(float64(v[1])) {
 			v[1] = -1
 		}
 		number := map[schemas.PinID]float64{"pin:0": 0, "pin:1": -1, "pin:2": -2, "pin:3": -3}[it.Pin]
-		if want := schemas.RankScore(number + 2*(3*v[0]-5*v[1])); it.RankScore != want {
+		if want := schemas.RankScore(number + 2*float64(3*v[0]-5*v[1])); it.RankScore != want {
 			t.Errorf("%s: score %v, want %v", it.Pin, it.RankScore, want)
 		}
 	}
@@ -73,10 +73,10 @@ func TestModel_ReceivesFeatures(t *testing.T) {
 // A model is not asked without the values of its features: its answer would be wrong.
 func TestModel_NotAskedWithoutFeatures(t *testing.T) {
 	for name, features := range map[string]Features{
-		"failed": func(context.Context, schemas.UserID, []schemas.PinID, []string) ([][]float64, error) {
+		"failed": func(context.Context, schemas.UserID, []schemas.PinID, []string) ([][]float32, error) {
 			return nil, errors.New("store")
 		},
-		"late": func(ctx context.Context, _ schemas.UserID, _ []schemas.PinID, _ []string) ([][]float64, error) {
+		"late": func(ctx context.Context, _ schemas.UserID, _ []schemas.PinID, _ []string) ([][]float32, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		},
