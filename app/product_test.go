@@ -225,7 +225,6 @@ func readDataset(t *testing.T, dir string) *dataset {
 	for line := range set.Actions(shift) {
 		d.product.Apply(line)
 	}
-	d.product.StopWaiting()
 	d.deliveries = countDeliveries(set.Follows(shift), set.Pins(shift))
 	all := d.product.Users()
 	for i := 0; i < len(all) && len(d.users) < 50; i += max(1, len(all)/50) {
@@ -405,8 +404,8 @@ func (s httpAPI) checkFeatures(d *dataset) {
 	counted := 0
 	for _, user := range d.users {
 		got := values[string(user)]
-		s.sameCounts(user, got["interests_24h"], d.product.CountBy(user, liked, "objectAttributes.interests", schemas.MicrosOf(at)))
-		s.sameCounts(user, got["authors_24h"], d.product.CountBy(user, liked, "objectAttributes.author", schemas.MicrosOf(at)))
+		s.sameCounts(user, got["interests_24h"], d.product.CountByInterest(user, liked, schemas.MicrosOf(at)))
+		s.sameCounts(user, got["authors_24h"], d.product.CountByAuthor(user, liked, schemas.MicrosOf(at)))
 		pins := map[schemas.ID]bool{}
 		for _, a := range d.product.Matching(user, oracle.Feature{Window: 24 * time.Hour}, schemas.MicrosOf(at)) {
 			pins[a.Object] = true
@@ -415,9 +414,10 @@ func (s httpAPI) checkFeatures(d *dataset) {
 			s.t.Errorf("pins_24h of %s: got %v, want %d", user, got["pins_24h"], len(pins))
 		}
 		var want []string
-		for _, a := range d.product.Last(user, oracle.Feature{Window: 96 * time.Hour}, 20, schemas.MicrosOf(at)) {
+		for _, a := range d.product.Matching(user, oracle.Feature{Window: 96 * time.Hour}, schemas.MicrosOf(at)) {
 			want = append(want, string(a.Verb)+" "+string(a.Object))
 		}
+		want = want[:min(20, len(want))]
 		if diff := cmp.Diff(want, actionsOf(got["last_actions"]), cmpopts.EquateEmpty()); diff != "" {
 			s.t.Errorf("last_actions of %s (-want +got):\n%s", user, diff)
 		}
@@ -455,33 +455,19 @@ func actionsOf(v any) []string {
 // Therefore the test compares only pins whose actions are all within the window.
 func (s httpAPI) checkItems(d *dataset) {
 	s.t.Helper()
-	var pins []schemas.PinID
-	want := map[schemas.PinID]map[string]int{}
-	oldest := schemas.MicrosOf(time.Now().Add(-23 * time.Hour))
-	for _, p := range d.product.Pins() {
-		steps := d.product.ItemCounts(p.ID)
-		if len(steps) == 0 || steps[0].Start < oldest || len(pins) == 500 {
-			continue
-		}
-		pins = append(pins, p.ID)
-		want[p.ID] = map[string]int{}
-		for _, step := range steps {
-			for verb, n := range step.Counts {
-				want[p.ID][verb] += int(n)
-			}
-		}
-	}
+	want, actors := countsOf(d)
+	pins := slices.Sorted(maps.Keys(want))
 	if len(pins) == 0 {
 		s.t.Fatal("no pin with actions in the window")
 	}
-	actors := actorsOf(d)
+	pins = pins[:min(500, len(pins))]
 	for pin, features := range s.ask(feature.Request{Features: []string{"pin_actions_24h", "pin_actors_24h", "pin_saves_24h"}, Pins: pins}) {
 		counts := want[schemas.PinID(pin)]
 		s.sameCounts(schemas.UserID(pin), features["pin_actions_24h"], counts)
 		if got := features["pin_saves_24h"]; got != float64(counts["save"]) {
 			s.t.Errorf("pin_saves_24h of %s: got %v, want %d", pin, got, counts["save"])
 		}
-		n := float64(len(actors[schemas.ID(pin)]))
+		n := float64(len(actors[schemas.PinID(pin)]))
 		if got, _ := features["pin_actors_24h"].(float64); math.Abs(got-n) > 0.1*n { // an estimate
 			s.t.Errorf("pin_actors_24h of %s: got %v, want about %v", pin, got, n)
 		}
@@ -490,18 +476,23 @@ func (s httpAPI) checkItems(d *dataset) {
 	s.checkAttributes(d, pins)
 }
 
-// actorsOf returns the users who acted on each pin.
-func actorsOf(d *dataset) map[schemas.ID]map[schemas.UserID]bool {
-	actors := map[schemas.ID]map[schemas.UserID]bool{}
-	for _, user := range d.product.Users() {
-		for _, a := range d.product.Actions(user) {
-			if actors[a.Object] == nil {
-				actors[a.Object] = map[schemas.UserID]bool{}
-			}
-			actors[a.Object][user] = true
+// countsOf returns the number of actions by verb, and the users, for each pin whose actions are all within the window.
+func countsOf(d *dataset) (map[schemas.PinID]map[string]int, map[schemas.PinID]map[schemas.UserID]bool) {
+	counts, actors := map[schemas.PinID]map[string]int{}, map[schemas.PinID]map[schemas.UserID]bool{}
+	for _, a := range d.product.Actions() {
+		pin := schemas.PinID(a.Object)
+		if counts[pin] == nil {
+			counts[pin], actors[pin] = map[string]int{}, map[schemas.UserID]bool{}
+		}
+		counts[pin][string(a.Verb)]++
+		actors[pin][a.Actor] = true
+	}
+	for _, a := range d.product.Actions() {
+		if a.Time.Time().Before(time.Now().Add(-23 * time.Hour)) {
+			delete(counts, schemas.PinID(a.Object))
 		}
 	}
-	return actors
+	return counts, actors
 }
 
 // checkPairs compares a feature of pairs of a user with each pin.
@@ -516,7 +507,7 @@ func (s httpAPI) checkPairs(d *dataset, pins []schemas.PinID) {
 	values := s.ask(req)
 	for _, pair := range req.Pairs {
 		pin, _ := d.product.Pin(pair.Pin)
-		want := d.product.CountBy(pair.User, liked, "objectAttributes.author", schemas.MicrosOf(at))[string(pin.Author)]
+		want := d.product.CountByAuthor(pair.User, liked, schemas.MicrosOf(at))[string(pin.Author)]
 		if got := values[pair.String()]["pair_author_96h"]; got != float64(want) {
 			s.t.Errorf("pair_author_96h of %s: got %v, want %d", pair, got, want)
 		}

@@ -1,103 +1,76 @@
 package oracle
 
 import (
-	"maps"
+	"cmp"
 	"slices"
+	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// applyAction counts an action once and joins it with its pin. The action waits while its pin is unknown. Actions without an
-// actor, by a deleted user, or on a deleted pin are dropped.
+// Action is an action with the attributes of its pin at the time when it was applied.
+type Action struct {
+	*schemas.ActionEvent
+	Pin schemas.Facets
+}
+
+// Feature selects actions of a user, like a feature definition.
+type Feature struct {
+	Verbs  []schemas.Verb // none: all verbs
+	Window time.Duration  // actions in (asOf - Window, asOf], rounded down to milliseconds
+}
+
+// applyAction joins an action with its pin. Apply actions after their pins, and each action once.
 func (p *Product) applyAction(e *schemas.ActionEvent) {
-	pin := schemas.PinID(e.Object)
-	switch x := p.pins[pin]; {
-	case e.Anonymous(), p.user(e.Actor).deleted, p.counted[e.ID], x != nil && x.deleted:
-		return
-	case x == nil:
-		p.waiting[pin] = append(p.waiting[pin], e)
-	default:
-		p.join(e, x.asOf(e.Time))
-	}
-	p.counted[e.ID] = true
-}
-
-// StopWaiting joins the waiting actions, whose pins are unknown, without attributes.
-func (p *Product) StopWaiting() {
-	for pin := range p.waiting {
-		p.stopWaitingFor(pin)
+	if pin, ok := p.Pin(schemas.PinID(e.Object)); ok {
+		p.actions[e.Actor] = append(p.actions[e.Actor], Action{ActionEvent: e, Pin: pin.Facets})
 	}
 }
 
-func (p *Product) stopWaitingFor(pin schemas.PinID) {
-	for _, e := range p.waiting[pin] {
-		var attributes schemas.ObjectAttributes
-		if x := p.pins[pin]; x != nil {
-			attributes = x.asOf(e.Time)
-		}
-		p.join(e, attributes)
+// Actions returns all actions.
+func (p *Product) Actions() []Action {
+	var all []Action
+	for _, actions := range p.actions {
+		all = append(all, actions...)
 	}
-	delete(p.waiting, pin)
+	return all
 }
 
-func (p *Product) join(e *schemas.ActionEvent, object schemas.ObjectAttributes) {
-	joined := &schemas.EnrichedAction{
-		ID:               e.ID,
-		Timestamp:        e.Time,
-		Actor:            e.Actor,
-		Verb:             e.Verb,
-		VerbAttributes:   schemas.VerbAttributes{Board: e.Board, Surface: e.Surface, Attributes: e.Attributes},
-		Object:           e.Object,
-		ObjectAttributes: object,
-	}
-	if profile := p.user(e.Actor).profile; profile != nil {
-		joined.ActorAttributes = schemas.ActorAttributes{
-			Interests:  profile.Interests,
-			Embedding:  profile.Embedding,
-			Attributes: profile.Attributes,
+// Matching returns the user's matching actions, newest first, ties by id descending.
+func (p *Product) Matching(user schemas.UserID, f Feature, asOf schemas.Micros) []Action {
+	end := millis(asOf)
+	start := end - f.Window.Milliseconds()
+	var matching []Action
+	for _, a := range p.actions[user] {
+		if at := millis(a.Time); at > start && at <= end && (len(f.Verbs) == 0 || slices.Contains(f.Verbs, a.Verb)) {
+			matching = append(matching, a)
 		}
 	}
-	joined.Number = int64(len(p.actions[e.Actor])) + 1
-	p.actions[e.Actor] = append(p.actions[e.Actor], joined)
-	p.count(schemas.PinID(e.Object), e.Time, string(e.Verb))
+	slices.SortFunc(matching, func(a, b Action) int {
+		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(b.ID, a.ID))
+	})
+	return matching
 }
 
-// Impress counts an impression of the pin at the given time.
-func (p *Product) Impress(pin schemas.PinID, at schemas.Micros) {
-	p.count(pin, at, schemas.ImpressionCount)
-}
-
-func (p *Product) count(pin schemas.PinID, at schemas.Micros, what string) {
-	start := stepOf(at)
-	if p.steps[pin] == nil {
-		p.steps[pin] = map[schemas.Micros]map[string]int64{}
+// CountByAuthor returns the number of the user's matching actions by author of the pin.
+func (p *Product) CountByAuthor(user schemas.UserID, f Feature, asOf schemas.Micros) map[string]int {
+	groups := map[string]int{}
+	for _, a := range p.Matching(user, f, asOf) {
+		groups[string(a.Pin.Author)]++
 	}
-	if p.steps[pin][start] == nil {
-		p.steps[pin][start] = map[string]int64{}
-	}
-	p.steps[pin][start][what]++
+	return groups
 }
 
-// stepOf returns the start of the item-feature step that contains the given time, also before 1970.
-func stepOf(at schemas.Micros) schemas.Micros {
-	start := at - at%schemas.ItemStep
-	if start > at {
-		start -= schemas.ItemStep
+// CountByInterest returns the number of the user's matching actions by interest of the pin.
+func (p *Product) CountByInterest(user schemas.UserID, f Feature, asOf schemas.Micros) map[string]int {
+	groups := map[string]int{}
+	for _, a := range p.Matching(user, f, asOf) {
+		for _, interest := range a.Pin.Interests {
+			groups[string(interest)]++
+		}
 	}
-	return start
+	return groups
 }
 
-// ItemCounts returns the counts of all users' actions on the pin, by step, oldest first.
-func (p *Product) ItemCounts(pin schemas.PinID) []schemas.ItemCounts {
-	var counts []schemas.ItemCounts
-	for _, start := range slices.Sorted(maps.Keys(p.steps[pin])) {
-		counts = append(counts, schemas.ItemCounts{Pin: pin, Start: start, Counts: maps.Clone(p.steps[pin][start])})
-	}
-	return counts
-}
-
-// Actions returns the user's actions, newest first, ties by id descending. Each one is joined with the attributes of its
-// pin and its actor at the time when it was applied.
-func (p *Product) Actions(user schemas.UserID) []*schemas.EnrichedAction {
-	return newestFirst(slices.Clone(p.actions[user]))
-}
+// millis rounds a time down to milliseconds, also before 1970.
+func millis(m schemas.Micros) int64 { return m.Time().UnixMilli() }

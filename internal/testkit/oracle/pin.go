@@ -7,9 +7,6 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// keptVersions is the number of versions of a pin that actions can be joined with.
-const keptVersions = 8
-
 // pin holds all events of one pin.
 type pin struct {
 	versions []*schemas.PinEvent // creates and updates, by time, then id
@@ -26,10 +23,8 @@ func (p *Product) applyPin(e *schemas.PinEvent) {
 	case x.deleted:
 	case e.Verb == schemas.Delete:
 		x.deleted = true
-		delete(p.waiting, id)
 	default:
 		x.add(e)
-		p.stopWaitingFor(id)
 	}
 }
 
@@ -64,23 +59,6 @@ func (x *pin) facets(version *schemas.PinEvent) schemas.Facets {
 		f.Author = create.Actor
 	}
 	return f
-}
-
-// asOf returns the attributes for an action at time t: those of the newest kept version not after t, or else of the oldest
-// kept one.
-func (x *pin) asOf(t schemas.Micros) schemas.ObjectAttributes {
-	kept := x.versions[max(0, len(x.versions)-keptVersions):]
-	version := kept[0]
-	for _, e := range kept {
-		if e.Time <= t {
-			version = e
-		}
-	}
-	return schemas.ObjectAttributes{
-		Facets:     x.facets(version),
-		Embedding:  version.Embedding,
-		Attributes: version.Attributes,
-	}
 }
 
 // exists reports whether the pin was created, is not deleted, and its author is not deleted.

@@ -8,7 +8,7 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Pool returns the user's n best candidates of the source: visible and unseen, best first, ties by pin.
+// Pool returns the user's n best candidates of Following or FromInterest: visible and unseen, best first, ties by pin.
 func (p *Product) Pool(user schemas.UserID, source schemas.Source, n int) []schemas.PoolItem {
 	items := p.candidates(user, source)
 	slices.SortFunc(items, func(a, b schemas.PoolItem) int {
@@ -20,9 +20,6 @@ func (p *Product) Pool(user schemas.UserID, source schemas.Source, n int) []sche
 func (p *Product) candidates(user schemas.UserID, source schemas.Source) []schemas.PoolItem {
 	if p.deleted(user) {
 		return nil
-	}
-	if source != schemas.Following && source != schemas.FromInterest {
-		return p.offered(user, source)
 	}
 	var items []schemas.PoolItem
 	for _, pin := range p.Pins() {
@@ -74,34 +71,4 @@ func (p *Product) hidden(user schemas.UserID, f schemas.Facets) bool {
 		return true
 	}
 	return slices.ContainsFunc(f.Interests, func(i schemas.InterestID) bool { return p.Blocks(user, schemas.ID(i)) })
-}
-
-// offered returns the candidates that external systems offered the user in the source. The newest offer determines the facets
-// of a pin; its score is the best one. Pins that are known to be deleted are omitted.
-func (p *Product) offered(user schemas.UserID, source schemas.Source) []schemas.PoolItem {
-	offers := slices.Clone(p.offers[user])
-	slices.SortStableFunc(offers, func(a, b *schemas.Offer) int {
-		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.ID, b.ID))
-	})
-	best := map[schemas.PinID]schemas.PoolItem{}
-	for _, o := range offers {
-		if o.Source != source {
-			continue
-		}
-		for _, c := range o.Candidates {
-			item := schemas.PoolItem{Pin: c.Pin, PoolScore: c.PoolScore, Time: schemas.Timestamp(c.Created), Facets: c.Facets}
-			if before, ok := best[c.Pin]; ok {
-				item.PoolScore = max(item.PoolScore, before.PoolScore)
-			}
-			best[c.Pin] = item
-		}
-	}
-	var items []schemas.PoolItem
-	for id, item := range best {
-		gone := p.pins[id] != nil && p.pins[id].deleted || p.deleted(item.Author)
-		if !gone && !p.seen[user][id] && !p.hidden(user, item.Facets) {
-			items = append(items, item)
-		}
-	}
-	return items
 }

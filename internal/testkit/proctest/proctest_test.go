@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -45,42 +44,6 @@ func share(m *proctest.Member, users int) int {
 		}
 	}
 	return n
-}
-
-func TestMember_ProcessesOnceDespiteKillsAndRebalances(t *testing.T) {
-	w := proctest.New(t)
-	a := w.Start("a", tally(w.Streams))
-	const users, rounds = 20, 6
-	for round := range rounds {
-		for u := range users {
-			user := schemas.UserID(fmt.Sprintf("user:%d", u))
-			proctest.Publish(w, w.Streams.Edges, string(user),
-				&schemas.Edge{User: user, Other: "user:x", Kind: schemas.FollowEdge, Live: true, Time: schemas.Micros(round)})
-		}
-		switch round {
-		case 1:
-			b := w.Start("b", tally(w.Streams))
-			w.Eventually("both have a share", func() bool { return share(a, users) > 0 && share(b, users) > 0 })
-		case 2:
-			a.Kill()
-			if share(a, users) != 0 {
-				t.Error("a killed member owns partitions")
-			}
-		case 3:
-			a.Restart()
-		}
-	}
-	w.WaitIdle()
-	for u := range users {
-		owner := fmt.Sprintf("user:%d", u)
-		got := w.Rows(topics.Pools, owner)
-		if len(got) != 1 || binary.BigEndian.Uint64(got[0].Value) != rounds {
-			t.Errorf("%s: rows %v, want one that counts %d", owner, got, rounds)
-		}
-	}
-	if got := len(proctest.Drain(w, w.Streams.EdgeWeights)); got != users*rounds {
-		t.Errorf("%d records emitted, want %d", got, users*rounds)
-	}
 }
 
 func TestPause_FencesLateWrites(t *testing.T) {
@@ -199,24 +162,5 @@ func TestArrange_KeepsAndRepeatsEvents(t *testing.T) {
 	}
 	if cuts == 0 || repeats < 500 || moved < 1500 {
 		t.Errorf("%d cuts, %d repeats, %d events moved in 20 arrangements of 100", cuts, repeats, moved)
-	}
-}
-
-func TestDrain_KeepsTimeAndOrigin(t *testing.T) {
-	w := proctest.New(t)
-	w.Start("a", tally(w.Streams))
-	at := time.UnixMilli(1_700_000_000_000)
-	proctest.PublishAt(w, w.Streams.Edges, at, "user:1", &schemas.Edge{User: "user:1", Other: "user:x", Kind: schemas.FollowEdge})
-	w.PublishBytes(topics.Edges, "user:1", []byte("no avro"))
-	w.WaitIdle()
-	out := proctest.Drain(w, w.Streams.EdgeWeights)
-	if len(out) != 1 || out[0].Since != schemas.MicrosOf(at) || out[0].Key != "user:1" || out[0].Value.User != "user:1" {
-		t.Errorf("emitted %+v", out)
-	}
-	if deadLetters := proctest.Drain(w, w.Streams.DeadLetters); len(deadLetters) != 1 || string(deadLetters[0].Value.Value) != "no avro" {
-		t.Errorf("dead letters %+v", deadLetters)
-	}
-	if w.Rows(topics.Pools, "user:2") == nil || len(w.Rows(topics.Pools, "user:2")) != 0 {
-		t.Error("rows of a user without any")
 	}
 }

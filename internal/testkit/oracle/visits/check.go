@@ -10,7 +10,7 @@ import (
 // checkPage checks the guarantees for a single response.
 func (r *Reader) checkPage(page Page) []error {
 	var problems []error
-	if len(page.Degraded) > 0 && !(r.cfg.Stale > 0 && page.stale()) {
+	if len(page.Degraded) > 0 {
 		problems = append(problems, fmt.Errorf("degraded: %v", page.Degraded))
 	}
 	if len(page.Items) > r.cfg.Limit {
@@ -21,9 +21,6 @@ func (r *Reader) checkPage(page Page) []error {
 	}
 	return problems
 }
-
-// stale reports whether the page is stale, not otherwise degraded, and has a next page.
-func (p Page) stale() bool { return slices.Equal(p.Degraded, []string{"stale"}) && p.Next != nil }
 
 // checkItem compares an item with the current state of its pin.
 func (r *Reader) checkItem(item Item) []error {

@@ -6,7 +6,7 @@
 //     In a feed without rules, they are the best of each pool, in order and with the scores of the pool.
 //   - The other items, and all pages, are the items of earlier visits, newest visit first, without items that are no
 //     longer visible. There is no gap, no repeat and no early end, even if events arrive in the meantime.
-//   - No response is degraded, except stale ones if the configuration accepts them.
+//   - No response is degraded.
 //
 // The caller applies events to the product after the pipeline has processed them. The readers record the served items.
 // HTTP reads feeds, pools and features from a server.
@@ -57,9 +57,6 @@ type Config struct {
 	Limit int  // items per response, as the Feed requests them
 	Cap   int  // minimum number of candidates that a pool keeps
 	Plain bool // the feed has no rules: it serves the best of each pool, in order, until none is left
-	// Stale is the maximum lag of the store. A stale page may have fewer items although it is not the last. If it has no
-	// items, the reader retries it until this time has passed.
-	Stale time.Duration
 }
 
 // Reader is a user who reads a feed. It is not safe for concurrent use.

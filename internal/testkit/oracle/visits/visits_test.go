@@ -2,16 +2,11 @@ package visits
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -27,12 +22,10 @@ const (
 // fakeFeed is one user's correct feed, computed from the product: each visit has two new items of each source. The
 // function bend can modify every response.
 type fakeFeed struct {
-	product  *oracle.Product
-	frozen   []shown   // oldest first; the position is the index
-	reversed bool      // the items of a visit are materialized in reverse order
-	caughtUp time.Time // pages before this time are stale
-	bend     func(call int, p *Page)
-	calls    int
+	product *oracle.Product
+	frozen  []shown // oldest first; the position is the index
+	bend    func(call int, p *Page)
+	calls   int
 }
 
 func (f *fakeFeed) Visit(_ context.Context, user schemas.UserID) (Page, error) {
@@ -50,9 +43,7 @@ func (f *fakeFeed) Visit(_ context.Context, user schemas.UserID) (Page, error) {
 	for i, item := range page.Items {
 		fresh[i] = shown{item.Pin, item.Source}
 	}
-	if !f.reversed { // the newest position is read first
-		slices.Reverse(fresh)
-	}
+	slices.Reverse(fresh) // the newest position is read first
 	f.fill(&page, user, below)
 	f.frozen = append(f.frozen, fresh...)
 	return f.bent(page), nil
@@ -62,9 +53,6 @@ func (f *fakeFeed) Older(_ context.Context, user schemas.UserID, cursor string) 
 	below, err := strconv.Atoi(cursor)
 	if err != nil {
 		return Page{}, err
-	}
-	if time.Now().Before(f.caughtUp) {
-		return Page{Next: &cursor, Degraded: []string{"stale"}}, nil
 	}
 	var page Page
 	f.fill(&page, user, below)
@@ -139,51 +127,6 @@ func follow(p *oracle.Product, at int, v schemas.Verb, other schemas.ID) {
 
 func config() Config { return Config{Limit: limit, Cap: 500, Plain: true} }
 
-func TestReader_AcceptsCorrectFeed(t *testing.T) {
-	p := product(30)
-	r := NewReader(config(), &fakeFeed{product: p}, p, reader)
-	if err := r.ReadAll(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if r.Shown() != 60 {
-		t.Errorf("%d pins served, want 60", r.Shown())
-	}
-}
-
-func TestReader_AcceptsConcurrentChanges(t *testing.T) {
-	p := product(12)
-	r := NewReader(config(), &fakeFeed{product: p}, p, reader)
-	step := func(err error) {
-		t.Helper()
-		must.OK(t, err)
-	}
-	visit := func() *Walk {
-		t.Helper()
-		w, err := r.Visit(t.Context())
-		step(err)
-		return w
-	}
-	for range 5 {
-		visit()
-	}
-	first := visit()
-	step(first.Next(t.Context()))
-	publish(p, 100)
-	second := visit()
-	follow(p, 2, schemas.Block, "user:a")
-	step(first.Finish(t.Context()))
-	step(second.Next(t.Context()))
-	follow(p, 3, schemas.Unblock, "user:a")
-	step(second.Finish(t.Context()))
-	follow(p, 4, schemas.Unfollow, "interest:i")
-	step(r.ReadAll(t.Context()))
-	follow(p, 5, schemas.Follow, "interest:i")
-	step(r.ReadAll(t.Context()))
-	if r.Shown() != 26 {
-		t.Errorf("%d pins served, want 26", r.Shown())
-	}
-}
-
 func TestReader_RejectsIncorrectResponses(t *testing.T) {
 	// Calls: 1 is the first visit (4 new), 2 the second visit (4 new, 3 materialized, one more page), 3 its page (1
 	// materialized).
@@ -253,124 +196,5 @@ func TestReader_RejectsInvisibleItems(t *testing.T) {
 	}
 	if _, err := r.Visit(t.Context()); err == nil || !strings.Contains(err.Error(), "no longer visible") {
 		t.Errorf("got error %v, want an invisible item", err)
-	}
-}
-
-// Later pages have the items of a visit in the same order.
-func TestReader_ChecksOrderOfMaterializedItems(t *testing.T) {
-	p := product(30)
-	err := NewReader(config(), &fakeFeed{product: p, reversed: true}, p, reader).ReadAll(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "missing before") {
-		t.Errorf("error %v", err)
-	}
-}
-
-// A store that lags returns short pages with a next cursor until it has caught up.
-func TestReader_RetriesStalePages(t *testing.T) {
-	tests := []struct {
-		name   string
-		stale  time.Duration
-		behind time.Duration
-		want   string
-	}{
-		{"allowed", time.Second, 500 * time.Millisecond, ""},
-		{"for too long", time.Second, time.Hour, "the store lags by more than 1s"},
-		{"not allowed", 0, time.Millisecond, "degraded: [stale]"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p := product(12)
-				cfg := config()
-				cfg.Stale = test.stale
-				f := &fakeFeed{product: p, caughtUp: time.Now().Add(test.behind)}
-				err := NewReader(cfg, f, p, reader).ReadAll(t.Context())
-				if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
-					t.Errorf("error %v, want %q", err, test.want)
-				}
-			})
-		})
-	}
-}
-
-func TestReader_AcceptsOtherOrderWithRules(t *testing.T) {
-	p := product(30)
-	f := &fakeFeed{product: p, bend: func(_ int, page *Page) {
-		if len(page.Items) > 0 && page.Items[0].New {
-			page.Items[0].Score *= 2 // re-scored
-		}
-	}}
-	cfg := config()
-	cfg.Plain = false
-	if err := NewReader(cfg, f, p, reader).ReadAll(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestReader_AcceptsExplorationOfVisiblePins(t *testing.T) {
-	p := product(30)
-	r := NewReader(config(), &fakeFeed{product: p}, p, reader)
-	for source, want := range map[schemas.Source]bool{schemas.Explore: true, schemas.FromInterest: false} {
-		if got := r.canBeNew(Item{Pin: "pin:a1", Source: source}); got != want {
-			t.Errorf("pin:a1 from %s: %t, want %t", source, got, want)
-		}
-	}
-}
-
-func TestHTTP_ReadsFeed(t *testing.T) {
-	p := product(30)
-	fake := &fakeFeed{product: p}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		q := r.URL.Query()
-		if r.URL.EscapedPath() != "/v1/users/user:u/feed" || q.Get("limit") != "7" || (q.Get("feed") == "plain") == q.Has("cursor") {
-			http.Error(w, "unexpected "+r.URL.String(), http.StatusBadRequest)
-			return
-		}
-		answer := fake.Visit
-		if q.Has("cursor") {
-			answer = func(ctx context.Context, user schemas.UserID) (Page, error) {
-				return fake.Older(ctx, user, q.Get("cursor"))
-			}
-		}
-		page, err := answer(r.Context(), reader)
-		if err == nil {
-			err = json.NewEncoder(w).Encode(page)
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	}))
-	defer server.Close()
-	h := &HTTP{URL: server.URL, Client: server.Client(), Feed: "plain", Limit: limit}
-	if err := NewReader(config(), h, p, reader).ReadAll(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestHTTP_ReturnsErrors(t *testing.T) {
-	tests := []struct {
-		name    string
-		handler http.HandlerFunc
-		want    string
-	}{
-		{"rejected", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "too many", 503) }, "503 Service Unavailable: too many"},
-		{"no JSON", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, "read answer: invalid character"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			server := httptest.NewServer(test.handler)
-			defer server.Close()
-			h := &HTTP{URL: server.URL, Client: server.Client(), Feed: "plain", Limit: limit}
-			_, err := NewReader(config(), h, product(1), reader).Visit(t.Context())
-			if err == nil || !strings.Contains(err.Error(), "visit of user:u: "+test.want) {
-				t.Errorf("error %v, want one with %q", err, test.want)
-			}
-		})
-	}
-	ended, end := context.WithCancel(t.Context())
-	end()
-	h := &HTTP{URL: "http://127.0.0.1:1", Client: http.DefaultClient, Limit: limit}
-	if _, err := h.Visit(ended, reader); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
 	}
 }

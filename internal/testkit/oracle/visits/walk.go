@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -36,17 +35,11 @@ func (r *Reader) track() *track {
 	return t
 }
 
-// New returns the number of items that were new to the user.
-func (w *Walk) New() int { return w.fresh }
-
-// More reports whether there is a further page.
-func (w *Walk) More() bool { return w.next != nil }
-
 // Next reads and checks the next page. The error joins all problems of the page.
 func (w *Walk) Next(ctx context.Context) error {
 	w.page++
 	where := fmt.Sprintf("page %d below a visit of %s", w.page, w.reader.user)
-	page, err := w.fetch(ctx)
+	page, err := w.reader.feed.Older(ctx, w.reader.user, *w.next)
 	if err != nil {
 		return fmt.Errorf("%s: %w", where, err)
 	}
@@ -63,31 +56,9 @@ func (w *Walk) Next(ctx context.Context) error {
 	return nil
 }
 
-// retry is the pause between requests to a stale store.
-const retry = 10 * time.Millisecond
-
-// fetch requests the next page. It retries while the page is stale and has no items.
-func (w *Walk) fetch(ctx context.Context) (Page, error) {
-	allowed := w.reader.cfg.Stale
-	for began := time.Now(); ; {
-		page, err := w.reader.feed.Older(ctx, w.reader.user, *w.next)
-		if err != nil || allowed == 0 || !page.stale() || len(page.Items) > 0 {
-			return page, err
-		}
-		if time.Since(began) > allowed {
-			return page, fmt.Errorf("the store lags by more than %s", allowed)
-		}
-		select {
-		case <-time.After(retry):
-		case <-ctx.Done():
-			return page, context.Cause(ctx)
-		}
-	}
-}
-
 // Finish reads and checks pages to the end.
 func (w *Walk) Finish(ctx context.Context) error {
-	for w.More() {
+	for w.next != nil {
 		if err := w.Next(ctx); err != nil {
 			return err
 		}
