@@ -228,7 +228,7 @@ fmt: ## format the code
 	gofmt -w .
 
 bench-short: ## fail if rows or deliveries cost a multiple of the bare loop; run other benchmarks once
-	$(GOTEST) -run '^$$' -bench . -benchtime 1x ./schemas ./serving/...
+	$(GOTEST) -run '^$$' -bench . -benchtime 1x ./serving/feature
 	$(GOTEST) -run '^$$' -bench 'Rows$$' -benchtime 1x ./processors/rows
 	BENCH_FEED_SCALE=0.1 $(GOTEST) -run '^$$' -bench 'Feed$$' -benchtime 1x ./internal/tools/bench
 

@@ -68,23 +68,3 @@ func even(weights []float32) bool {
 	}
 	return true
 }
-
-func BenchmarkStep(b *testing.B) {
-	const followers = 1000
-	r := newRecipients(4)
-	users := make([][]byte, followers)
-	for i := range users {
-		users[i] = fmt.Appendf(nil, "user:%d", i)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		r.reset(followers)
-		for _, user := range users {
-			r.add(user, 1)
-		}
-		for p := range r.shares {
-			r.share(p)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/followers, "ns/follower")
-}

@@ -41,21 +41,3 @@ func TestGroupName_IsReversible(t *testing.T) {
 		}
 	})
 }
-
-// BenchmarkEvaluation_Grouped adds actions with two interests to groups by one, two and three keys.
-func BenchmarkEvaluation_Grouped(b *testing.B) {
-	for name, by := range map[string]string{
-		"one": "objectAttributes.interests", "two": "[verb, objectAttributes.interests]", "three": "[verb, objectAttributes.interests, objectAttributes.author]",
-	} {
-		b.Run(name, func(b *testing.B) {
-			e := NewEvaluation(Span{AsOf: now, Now: now}, []Definition{define(b, "entity: user", "aggregate: count", "group_by: "+by)}, 10_000)
-			a := typical("user:1", 1, hour)
-			b.ReportAllocs()
-			for b.Loop() {
-				if err := e.Add(a); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math"
 	"testing"
 	"time"
 
@@ -105,33 +104,4 @@ func TestVisit_AppliesStoredFactsImmediately(t *testing.T) {
 			t.Errorf("%s: newest is %s, want %s", c.name, got, c.want)
 		}
 	}
-}
-
-// BenchmarkAnswer measures answers of 25 items. "rows alone" measures only the read of the entries.
-func BenchmarkAnswer(b *testing.B) {
-	svc, store, gen := newService(b, 2000)
-	for i := range 10 {
-		gen.chunk.Served.Items = append(gen.chunk.Served.Items, schemas.ServedItem{
-			Pin: schemas.PinID(fmt.Sprintf("pin:new-%d", i)), Source: schemas.Following, Facets: schemas.Facets{Author: "user:author-1"}})
-	}
-	first, err := svc.Visit(b.Context(), viewer, "home", 25)
-	must.OK(b, err)
-	b.Run("visit", func(b *testing.B) {
-		for b.Loop() {
-			_, err := svc.Visit(b.Context(), viewer, "home", 25)
-			must.OK(b, err)
-		}
-	})
-	b.Run("older", func(b *testing.B) {
-		for b.Loop() {
-			_, err := svc.Older(b.Context(), viewer, *first.Next, 25)
-			must.OK(b, err)
-		}
-	})
-	b.Run("rows alone", func(b *testing.B) {
-		for b.Loop() {
-			_, _, err := store.Page(b.Context(), viewer, math.MaxInt64, 25)
-			must.OK(b, err)
-		}
-	})
 }

@@ -1,7 +1,6 @@
 package generator
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 
@@ -115,30 +114,6 @@ func TestPulled_RemovesPinsThatLeaveSlots(t *testing.T) {
 	}
 	if len(p.lists) != 0 || len(p.pins) != 0 {
 		t.Errorf("%d lists and %d pins remain", len(p.lists), len(p.pins))
-	}
-}
-
-// BenchmarkMerge reads the head of a pool of 500, for a user who follows 20 pulled followees with 1000 pins each.
-func BenchmarkMerge(b *testing.B) {
-	table, pulled := memrows.Table{}, new(Pulled)
-	for f := range 20 {
-		followee := schemas.Followee(fmt.Sprintf("user:%d", f))
-		table[string(layout.GraphRow(layout.RegisterFollow, schemas.ID(followee)))] = layout.AppendFollow(nil, 0, 1)
-		for n := range 1000 {
-			d := poolstest.Delivered{Pin: poolstest.PinID(f*1000 + n), Version: 1, PoolScore: schemas.PoolScore(n*20 + f), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: schemas.UserID(followee)}}}
-			pulled.Change("", nil, slot(followee, n, d, false))
-			if n >= 975 {
-				poolstest.Deliver(table, schemas.Following, d)
-			}
-		}
-	}
-	v, err := layout.NewView(table, poolstest.Owner, poolstest.NoneDeleted{}, schemas.Micros(0).Time(), 0, new(layout.Buffers))
-	if err != nil {
-		b.Fatal(err, new(layout.Buffers))
-	}
-	r := &view{v, pulled}
-	for b.Loop() {
-		must.Get(r.best(schemas.Following, 200))(b)
 	}
 }
 
