@@ -1,36 +1,24 @@
 package fanout
 
 import (
-	"encoding/hex"
 	"errors"
 	"math"
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/golden"
 )
 
-// testFormat compares the bytes of a row with those of its version. A change of the bytes needs another version.
-func testFormat[T comparable, R packed.Row[T]](t *testing.T, row T, want string) {
-	t.Helper()
-	b := packed.Encode[T, R](&row)
-	if got := hex.EncodeToString(b); got != want {
-		t.Errorf("%+v encodes to %s, want %s", row, got, want)
-	}
-	if got, err := packed.Decode[T, R](b); err != nil || got != row {
-		t.Errorf("%+v decodes to %+v, %v", row, got, err)
-	}
-}
-
 func TestRows_KeepTheirFormat(t *testing.T) {
-	testFormat(t, register{live: true, time: -2, id: "e-1"}, "0201"+"03"+"03652d31")
-	testFormat(t, weight{value: 0.5, time: 300}, "01"+"3fe0000000000000"+"d804")
-	testFormat(t, backfillBudget{start: 7, n: 300, timing: true}, "0201"+"0e"+"d804")
-	testFormat(t, known{version: 7, score: -1, withdrawn: true, slot: noSlot}, "0101"+"01"+"0e"+"bff0000000000000")
-	testFormat(t, state{
+	golden.Row(t, register{live: true, time: -2, id: "e-1"}, "0201"+"03"+"03652d31")
+	golden.Row(t, weight{value: 0.5, time: 300}, "01"+"3fe0000000000000"+"d804")
+	golden.Row(t, backfillBudget{start: 7, n: 300, timing: true}, "0201"+"0e"+"d804")
+	golden.Row(t, known{version: 7, score: -1, withdrawn: true, slot: noSlot}, "0101"+"01"+"0e"+"bff0000000000000")
+	golden.Row(t, state{
 		followers: 1, inactive: 2, steps: 3, walking: true, published: true, weighted: true, slotted: true, pushing: true,
 		pushed: "pin:1", slots: 4, slotsLive: 5, slotsWithdrawn: 6,
 	}, "02ab"+"020406"+"080a0c"+"0570696e3a31")
-	testFormat(t, state{withdrawn: true, pulled: true, filling: true}, "0254"+"000000"+"000000"+"00")
+	golden.Row(t, state{withdrawn: true, pulled: true, filling: true}, "0254"+"000000"+"000000"+"00")
 }
 
 func TestEdge_ReadsBackItsWeight(t *testing.T) {

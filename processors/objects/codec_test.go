@@ -3,21 +3,15 @@ package objects
 import (
 	"cmp"
 	"encoding/hex"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
-	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/internal/testkit/golden"
 	"github.com/smartfeed/smartfeed/schemas"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // Rows outlive the program that wrote them, so their bytes must not change.
 func TestPinRowGolden(t *testing.T) {
@@ -29,7 +23,7 @@ func TestPinRowGolden(t *testing.T) {
 		kept:        []moment{{1_700_000_000_000_000, "e-2"}, {-1, "e-1"}},
 		notified:    []schemas.Followee{"user:ada", "board:pots", "interest:clay"},
 	}
-	golden(t, "pin.hex", packed.Encode(p))
+	golden.Text(t, "testdata/pin.hex", hex.Dump(packed.Encode(p)))
 }
 
 func TestAppendTime_Sorts(t *testing.T) {
@@ -43,18 +37,4 @@ func TestAppendTime_Sorts(t *testing.T) {
 			t.Errorf("decoded time: got %d, want %d", got, a)
 		}
 	})
-}
-
-func golden(t *testing.T, name string, value []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	got := hex.Dump(value)
-	if *update {
-		must.OK(t, os.WriteFile(path, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	must.OK(t, err)
-	if diff := gocmp.Diff(string(want), got); diff != "" {
-		t.Errorf("bytes of %s changed: stored rows need a new format number (-want +got):\n%s", name, diff)
-	}
 }

@@ -2,16 +2,13 @@ package feed
 
 import (
 	"encoding/json"
-	"flag"
 	"math"
-	"os"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/golden"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func TestJSON(t *testing.T) {
 	r := newRig(t, nil)
@@ -26,26 +23,20 @@ func TestJSON(t *testing.T) {
 	r.gen.chunk.Served.Items = []schemas.ServedItem{item("new")}
 	page, err := r.Visit(t.Context(), viewer, "home", 2)
 	must.OK(t, err)
-	golden(t, "testdata/visit.json", page)
+	matches(t, "testdata/visit.json", page)
 	r.store.feed.err = errFake
-	golden(t, "testdata/nothing.json", r.older(t, 3, 5))
+	matches(t, "testdata/nothing.json", r.older(t, 3, 5))
 	r.store.lists["board:9"] = []schemas.PinVersion{{Pin: "pin:42"}}
 	list, err := r.List(t.Context(), "board:9", "", "", 5)
 	must.OK(t, err)
-	golden(t, "testdata/list.json", list)
+	matches(t, "testdata/list.json", list)
 }
 
-func golden(t *testing.T, file string, v any) {
+func matches(t *testing.T, file string, v any) {
 	t.Helper()
 	got, err := json.MarshalIndent(v, "", "  ")
 	must.OK(t, err)
-	got = append(got, '\n')
-	if *update {
-		must.OK(t, os.WriteFile(file, got, 0o644))
-	}
-	want, err := os.ReadFile(file)
-	must.OK(t, err)
-	same(t, file, string(got), string(want))
+	golden.Text(t, file, string(got)+"\n")
 }
 
 // Event times have no lower bound, and JSON cannot represent all of them. The age of a pin must not make an answer fail.

@@ -3,10 +3,8 @@ package feedstore
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"math"
-	"os"
 	"strings"
 	"testing"
 
@@ -14,11 +12,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
-	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/internal/testkit/golden"
 	"github.com/smartfeed/smartfeed/schemas"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func sampleEntry() schemas.FeedEntry {
 	return schemas.FeedEntry{User: "user:1", Position: 7, Time: 1795168800123456, ServedItem: schemas.ServedItem{
@@ -59,15 +55,7 @@ func TestEncoding_Golden(t *testing.T) {
 	} {
 		fmt.Fprintf(&b, "%-8s %q\n         %x\n", row.name, row.key, row.value)
 	}
-	const file = "testdata/rows.golden"
-	if *update {
-		must.OK(t, os.WriteFile(file, []byte(b.String()), 0o644))
-	}
-	want, err := os.ReadFile(file)
-	must.OK(t, err)
-	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("want -, got +:\n%s", diff)
-	}
+	golden.Text(t, "testdata/rows.golden", b.String())
 }
 
 // decodeAny decodes a value as every kind of row.

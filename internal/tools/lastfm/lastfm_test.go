@@ -1,7 +1,6 @@
 package lastfm
 
 import (
-	"flag"
 	"fmt"
 	"io/fs"
 	"iter"
@@ -13,14 +12,11 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/smartfeed/smartfeed/internal/testkit/golden"
 	"github.com/smartfeed/smartfeed/internal/testkit/lastfmtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // tiny returns the set in testdata.
 func tiny(t *testing.T) *Dataset {
@@ -39,15 +35,7 @@ func TestEvents_MatchGoldenFile(t *testing.T) {
 		}
 		got = append(got, '\n')
 	}
-	const golden = "testdata/tiny.ndjson"
-	if *update {
-		must.OK(t, os.WriteFile(golden, got, 0o644))
-	}
-	want, err := os.ReadFile(golden)
-	must.OK(t, err)
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
+	golden.Text(t, "testdata/tiny.ndjson", string(got))
 }
 
 func TestCounts_MatchTinySet(t *testing.T) {

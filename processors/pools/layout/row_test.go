@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/golden"
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/ranked"
@@ -75,31 +75,18 @@ func TestCandidateRows_BestFirstTiesByPin(t *testing.T) {
 }
 
 func TestRows_KeepTheirFormats(t *testing.T) {
-	checkFormat(t, Seen{Position: 1, Time: 300, Created: -1}, "01"+"02"+"d804"+"01")
-	checkFormat(t, Activity{
+	golden.Row(t, Seen{Position: 1, Time: 300, Created: -1}, "01"+"02"+"d804"+"01")
+	golden.Row(t, Activity{
 		LastSeen: 1, Inactive: true, CheckAt: 2, BackfillID: 3, Expected: 5, Received: 4,
 		Notification: Notification{After: "user:a", Source: "x", Unawaited: true},
 	}, "0203"+"0204060a08"+"06757365723a61"+"0178")
-	checkFormat(t, State{
+	golden.Row(t, State{
 		Head: 1, SeenTrimmed: 2, Refused: -1, Trimmed: 3, ServedBy: []string{"v"}, Memory: schemas.Memory{
 			Mix: map[string]float64{"b": 2, "a": 1}, Draws: 4, Began: 6, Visited: 7, Weak: 5, Best: map[string]schemas.RankScore{"c": -1},
 			Deferred: []schemas.Deferred{{Pin: "p", Since: 8}},
 		},
 	}, "01"+"020406080a"+"010c0e"+"010176"+"0201613ff0000000000000"+"01624000000000000000"+"010163bff0000000000000"+"01017010")
-	checkFormat(t, State{}, "01"+"0000000000"+"000000"+"00000000")
-}
-
-// checkFormat checks the bytes of a row, and that the row is read back from them.
-func checkFormat[T any, R packed.Row[T]](t *testing.T, row T, want string) {
-	t.Helper()
-	value := packed.Encode[T, R](&row)
-	if got := hex.EncodeToString(value); got != want {
-		t.Errorf("%T: got %s, want %s", row, got, want)
-	}
-	got, err := packed.Decode[T, R](value)
-	if diff := cmp.Diff(row, got); diff != "" || err != nil {
-		t.Errorf("%T: read with error %v (-want +got):\n%s", row, err, diff)
-	}
+	golden.Row(t, State{}, "01"+"0000000000"+"000000"+"00000000")
 }
 
 func TestFollow_KeepsItsFormat(t *testing.T) {

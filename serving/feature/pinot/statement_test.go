@@ -2,37 +2,19 @@ package pinot
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/golden"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/topics"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
-
-// golden compares a text with a golden file.
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		must.OK(t, os.WriteFile(path, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	must.OK(t, err)
-	if got != string(want) {
-		t.Errorf("%s: got\n%s\nwant\n%s", path, got, want)
-	}
-}
 
 func define(t testing.TB, text string) []feature.Definition {
 	t.Helper()
@@ -70,7 +52,7 @@ func TestStatements(t *testing.T) {
 	fmt.Fprintf(&b, "-- pins\nrows: %s\n", pins.of([]schemas.PinID{"pin:1", "pin:o'neil", "pin:''"}).sql)
 	sequences := define(t, "- {name: s, entity: user, aggregate: sequence, verbs: save, columns: [objectAttributes.color, objectAttributes.embedding]}\n")
 	fmt.Fprintf(&b, "-- sequence\nrows: %s\n", ofSequences(user, sequences, 1000, 1025).sql)
-	golden(t, "testdata/statements.golden", b.String())
+	golden.Text(t, "testdata/statements.golden", b.String())
 }
 
 // pinotTable is the part of a table that must agree with the code and with the catalogue of topics.

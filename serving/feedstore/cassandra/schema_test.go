@@ -1,33 +1,19 @@
 package cassandra
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/internal/testkit/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func TestStatements_Golden(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.TTL = 90 * time.Second
 	got := strings.Join(Statements(cfg, DefaultCluster()), ";\n\n") + ";\n"
-	const file = "testdata/schema.cql"
-	if *update {
-		must.OK(t, os.WriteFile(file, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(file)
-	must.OK(t, err)
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("want -, got +:\n%s", diff)
-	}
+	golden.Text(t, "testdata/schema.cql", got)
 }
 
 // A number does not match because its digits contain those of the wanted one.
