@@ -3,9 +3,7 @@ package simulate
 import (
 	"context"
 	"iter"
-	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -173,28 +171,6 @@ func TestPins_AscendByTime(t *testing.T) {
 	}
 }
 
-// A pin is on the board named after its first interest, if the author has boards.
-func TestPins_AreOnBoardOfFirstInterest(t *testing.T) {
-	for boards := range 4 {
-		cfg := DefaultConfig()
-		cfg.BoardsPerUser = boards
-		w := newWorld(cfg)
-		for line := range load.Concat(w.pins(noon()), acting(cfg, "run", 1000)) {
-			pin, ok := line.Event.(*schemas.PinEvent)
-			if !ok {
-				continue
-			}
-			want := schemas.BoardID("")
-			if boards > 0 {
-				want = schemas.BoardID("board:" + schemas.ID(pin.Actor).Name() + "-" + schemas.ID(pin.Interests[0]).Name())
-			}
-			if pin.Board != want {
-				t.Fatalf("%d boards: %s is on board %q, want %q", boards, pin.Object, pin.Board, want)
-			}
-		}
-	}
-}
-
 func TestFollows_MatchConfig(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Users, cfg.BoardsPerUser, cfg.Follows, cfg.Star = 1000, 0, 4, 700
@@ -212,41 +188,6 @@ func TestFollows_MatchConfig(t *testing.T) {
 	if followers < 700 || follows < 3500 {
 		t.Errorf("%d of 1000 users follow the first, want at least 700; %d follows in total, want about 4 per user", followers, follows)
 	}
-}
-
-func TestWorld_IsSkewed(t *testing.T) {
-	cfg := DefaultConfig()
-	authors, followers := map[schemas.ID]int{}, map[schemas.ID]int{}
-	for line := range first(cfg) {
-		switch e := eventOf(line); line.Stream {
-		case schemas.StreamPins:
-			authors[schemas.ID(e.Actor)]++
-		case schemas.StreamFollows:
-			if e.Object.Kind() == schemas.KindUser {
-				followers[e.Object]++
-			}
-		}
-	}
-	for name, counts := range map[string]map[schemas.ID]int{"pins": authors, "followers": followers} {
-		if got := topShare(counts, cfg.Users/10); got < 0.4 || got > 0.95 {
-			t.Errorf("a tenth of the users has %.0f %% of the %s, want 40 to 95 %%", 100*got, name)
-		}
-		if len(counts) < cfg.Users/2 {
-			t.Errorf("only %d users of %d have %s", len(counts), cfg.Users, name)
-		}
-	}
-}
-
-// topShare returns the share of the n highest counts in the total.
-func topShare(counts map[schemas.ID]int, n int) float64 {
-	sorted := slices.Sorted(maps.Values(counts))
-	top, all := 0, 0
-	for i, count := range sorted {
-		if all += count; i >= len(sorted)-n {
-			top += count
-		}
-	}
-	return float64(top) / float64(all)
 }
 
 func TestLive_ActsOnFollowedInterests(t *testing.T) {
@@ -303,53 +244,6 @@ func TestEmbedding_SimilarItemsAreClose(t *testing.T) {
 	}
 	if dot(a, b) < 0.7 || dot(a, other) > dot(a, b) {
 		t.Errorf("similarity %f for the same interest, %f for another one", dot(a, b), dot(a, other))
-	}
-}
-
-func TestVocabulary_IsValid(t *testing.T) {
-	v := newVocabulary()
-	word := regexp.MustCompile(`^[a-zé]+(-[a-z]+)*$`)
-	lists := map[string][]string{"names": v.names, "themes": v.themes, "interests": v.interests}
-	for i, name := range v.interests {
-		if len(v.subjects[i]) != 5 || slices.Contains(v.subjects[i], "") {
-			t.Errorf("subjects of %s: %q", name, v.subjects[i])
-		}
-	}
-	for list, words := range lists {
-		sorted := slices.Sorted(slices.Values(words))
-		if len(slices.Compact(sorted)) != len(words) {
-			t.Errorf("%s: duplicate word", list)
-		}
-		for _, w := range words {
-			if !word.MatchString(w) {
-				t.Errorf("%s: %q is not valid in an id", list, w)
-			}
-		}
-	}
-	if len(v.themes) < maxBoards {
-		t.Errorf("%d themes for %d boards", len(v.themes), maxBoards)
-	}
-}
-
-func TestPins_HaveReadableTitles(t *testing.T) {
-	if got, want := DemoUsers(3), []schemas.UserID{"user:ada", "user:ben", "user:chloe"}; !slices.Equal(got, want) {
-		t.Errorf("demo users %v, want %v", got, want)
-	}
-	title := regexp.MustCompile(`^[A-Z][\pL,' -]+$`)
-	n := 0
-	for line := range newWorld(DefaultConfig()).pins(noon()) {
-		pin := line.Event.(*schemas.PinEvent)
-		if !title.MatchString(pin.Title) || strings.Contains(pin.Title, "  ") {
-			t.Fatalf("title %q", pin.Title)
-		}
-		name := schemas.ID(pin.Object).Name()
-		if want := "user:" + name[:strings.LastIndex(name, "-")]; string(pin.Actor) != want {
-			t.Fatalf("%s by %s", pin.Object, pin.Actor)
-		}
-		n++
-	}
-	if n != DefaultConfig().Pins {
-		t.Errorf("%d pins", n)
 	}
 }
 
