@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -18,9 +19,6 @@ func TestConfig_Validate(t *testing.T) {
 		"rows.max_record_writes: 3999: want at least 4 times fanout.step_followers, 1000": func(c *Config) {
 			c.Fanout.StepFollowers, c.Rows.MaxRecordWrites = 1000, 3999
 		},
-		"visit_log.share: 1.5: want 0 to 1":                  func(c *Config) { c.VisitLog.Share = 1.5 },
-		"visit_log.retention: 1h: want at least 24h":         func(c *Config) { c.VisitLog.Retention = time.Hour },
-		"actions.retention: 23h: want at least 24h":          func(c *Config) { c.Actions.Retention = 23 * time.Hour },
 		"shutdown_timeout: 20.000000001s: want 100ms to 20s": func(c *Config) { c.API.ShutdownTimeout = api.MaxShutdownTimeout + 1 },
 	} {
 		cfg := DefaultConfig()
@@ -28,6 +26,29 @@ func TestConfig_Validate(t *testing.T) {
 		if err := cfg.Validate(); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("got error %v, want %q in it", err, want)
 		}
+	}
+}
+
+// Every part checks the ranges of its keys. Package settings tests bounds that are other keys, and package embedded its own.
+func TestConfig_ReportsEveryNumberOutOfRange(t *testing.T) {
+	cfg := DefaultConfig()
+	low := map[string]string{"int": "-2000000000", "number": "-1e18", "duration": "-999999h", "size": "-1"}
+	other := regexp.MustCompile(`^([a-z_]+ to|at most) |^$`)
+	environ, paths := []string{"SMARTFEED_TRACING_ENDPOINT=http://127.0.0.1:1", "SMARTFEED_GENERATOR_MODEL_URL=http://127.0.0.1:1"}, []string{}
+	for _, key := range config.Keys(&cfg) {
+		unused := strings.HasPrefix(key.Path, "generator.embeddings.") || strings.HasPrefix(key.Path, "embedded.")
+		if value := low[key.Type]; value != "" && !other.MatchString(key.Range) && !unused {
+			environ, paths = append(environ, key.Env+"="+value), append(paths, key.Path)
+		}
+	}
+	err := config.Load(&cfg, config.Source{Environ: environ})
+	for _, path := range paths {
+		if err == nil || !strings.Contains(err.Error(), path+": -") {
+			t.Errorf("%s: no problem in %.100v", path, err)
+		}
+	}
+	if len(paths) < 100 {
+		t.Errorf("found only %d numbers", len(paths))
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -116,11 +115,6 @@ func TestConfig_Validate(t *testing.T) {
 		want   []string
 	}{
 		{"defaults", func(*Config) {}, nil},
-		{"all problems", func(c *Config) {
-			c.AffinityHalfLife, c.TopAffinities, c.EmitInterval, c.EdgeWeightHysteresis = time.Minute, 0, 0, math.NaN()
-		},
-			[]string{"affinity_half_life: 1m:", "top_affinities: 0", "emit_interval: 0s", "edge_weight_hysteresis: NaN"}},
-		{"fewer kept than sent", func(c *Config) { c.MaxAffinities = 49 }, []string{"max_affinities: 49: want 50 to 10000"}},
 		{"verbs", func(c *Config) { c.Verbs = schemas.Verbs{"x": math.Inf(1)} }, []string{`verb "x"`}},
 		{"no steps", func(c *Config) { c.EdgeWeightSteps = nil }, []string{"edge_weight_steps: 0 steps"}},
 		{"first step", func(c *Config) { c.EdgeWeightSteps = Steps{{-5, 1}} }, []string{"edge_weight_steps[0].min_affinity: -5: want -.inf"}},

@@ -52,14 +52,3 @@ func TestParseRecent_RoundTrip(t *testing.T) {
 		t.Errorf("a name without a pin: got %+v, want an error", got)
 	}
 }
-
-func TestConfig_Validate(t *testing.T) {
-	if err := DefaultConfig().Validate(); err != nil {
-		t.Errorf("default: %v", err)
-	}
-	err := Config{ScoreHalfLife: time.Second, StepFollowers: 3001, MaxRecentPublications: -1, PullThreshold: -1}.Validate()
-	if got, want := err.Error(), "score_half_life: 1s: want 1m to 8760h\nstep_followers: 3001: want 1 to 3000\nstep_timeout: 0s: want 1s to 1h\nmax_recent_publications: -1: want 1 to 10000"+
-		"\nbackfill_interval: 0s: want 1s to 24h\npull_threshold: -1: want 0 to 1000000000"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}

@@ -395,15 +395,3 @@ func TestSink_SendsBadRecordsToDeadLetters(t *testing.T) {
 		t.Error("no dead letter has the bytes of the bad record")
 	}
 }
-
-func TestConfig_Validate(t *testing.T) {
-	if err := materialize.DefaultConfig().Validate(); err != nil {
-		t.Errorf("defaults: %v", err)
-	}
-	if err := (materialize.Config{}).Validate(); err == nil || !strings.Contains(err.Error(), "max_batch_records") {
-		t.Errorf("got %v, want max_batch_records in it", err)
-	}
-	if _, err := materialize.New(materialize.Config{}, materialize.Env{}); err == nil {
-		t.Error("New accepted an invalid configuration")
-	}
-}

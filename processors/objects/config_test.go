@@ -3,7 +3,6 @@ package objects
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -15,17 +14,11 @@ func TestConfig_Validate(t *testing.T) {
 		want   []string // parts of the error, one per problem
 	}{
 		{"defaults", func(*Config) {}, nil},
-		{"all problems", func(c *Config) {
-			c.DedupWindow, c.CountRetention, c.JoinTimeout, c.MaxWaitingActions = 0, time.Minute, 2*time.Hour, -1
-		},
-			[]string{"dedup_window: 0s", "count_retention: 1m:", "join_timeout: 2h:", "max_waiting_actions: -1"}},
-		{"too few", func(c *Config) { c.MaxVersions, c.MaxFollowees, c.Verbs = 0, 127, nil },
-			[]string{"max_versions: 0", "max_followees: 127", "verbs: none"}},
+		{"no verbs", func(c *Config) { c.Verbs = nil }, []string{"verbs: none"}},
 		{"a verb with a reserved name", func(c *Config) { c.Verbs = schemas.Verbs{schemas.ImpressionCount: 1} },
 			[]string{`verb "impression"`}},
 		{"bots", func(c *Config) { c.BotRules = []BotRule{{}, {Contains: "x"}} },
 			[]string{"bots[0]: no condition", "bots[1]: equals or contains without attribute"}},
-		{"hot pins", func(c *Config) { c.Hot = Hot{} }, []string{"hot.min_engagement: 0", "hot.expiry: 0s"}},
 		{"too many bots", func(c *Config) { c.BotRules = make([]BotRule, 101) }, []string{"bot_rules: length: 101"}},
 		{"quality", func(c *Config) {
 			c.QualityRules = []QualityRule{{Field: "price", Factor: 1}, {Field: "title"}, {Field: "interests", Equals: "x", Factor: 1},

@@ -641,23 +641,6 @@ func TestNewService_Rejects(t *testing.T) {
 	}
 }
 
-func TestConfig_ReportsEveryProblem(t *testing.T) {
-	if err := DefaultConfig().Validate(); err != nil {
-		t.Errorf("defaults: %v", err)
-	}
-	bad := Config{Timeout: time.Hour, MaxConcurrentScans: 1025, MaxActions: -1, MaxGroups: 0, BreakerOpenTime: time.Hour, SweepInterval: time.Millisecond, BlockCacheBytes: 0}
-	want := []string{
-		"timeout: 1h: want 1ms to 1m", "max_concurrent_scans: 1025: want 1 to 1024", "max_actions: -1: want 1 to 10000000",
-		"max_groups: 0: want 1 to 1000000",
-		"breaker_failures: 0: want 1 to 1000000", "breaker_open_time: 1h: want 10ms to 10m",
-		"reload_interval: 0s: want 100ms to 1h",
-		"sequence_retention: 0s: want 96h to 87600h", "sweep_interval: 1ms: want 1s to 96h", "block_cache_bytes: 0: want 1MiB to 64GiB",
-	}
-	if diff := cmp.Diff(want, strings.Split(bad.Validate().Error(), "\n")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 func TestAttributes_DeletedAuthorsPinIsUnknown(t *testing.T) {
 	s, _ := serviceOf{store: history(t), deleted: deleted{"user:ada": true}}.start(t)
 	got, err := s.Attributes(t.Context(), AttributesRequest{Pins: []schemas.PinID{"pin:1", "pin:2"}})

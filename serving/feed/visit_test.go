@@ -445,16 +445,7 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-func TestConfig_ReportsEveryProblem(t *testing.T) {
-	if err := DefaultConfig().Validate(); err != nil {
-		t.Errorf("defaults: %v", err)
-	}
-	err := Config{AckTimeout: time.Hour, CatchUpTimeout: -1}.Validate()
-	for _, field := range []string{"generator_timeout", "read_timeout", "catch_up_timeout", "ack_timeout", "max_skipped_items", "max_concurrent_calls"} {
-		if err == nil || !strings.Contains(err.Error(), field+":") {
-			t.Errorf("got %v, want %s in it", err, field)
-		}
-	}
+func TestNew_RejectsShortKey(t *testing.T) {
 	if _, err := New(DefaultConfig(), Deps{CursorKey: []byte("short")}); err == nil {
 		t.Error("New accepted a short key")
 	}

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime/metrics"
-	"strings"
 	"testing"
 	"time"
 
@@ -266,30 +265,4 @@ func TestSchedulerWaits(t *testing.T) {
 	if long, of := waits(); of < 50 || long == 0 {
 		t.Errorf("got %s of %d, want a measurement of some of a thousand goroutines", long, of)
 	}
-}
-
-func TestValidate(t *testing.T) {
-	if err := DefaultConfig().Validate(); err != nil {
-		t.Error(err)
-	}
-	err := Config{UserRate: -1, ServiceRate: math.NaN()}.Validate()
-	if err == nil {
-		t.Fatal("got nil, want every problem")
-	}
-	for _, name := range []string{"user_rate: -1", "user_burst: 0", "service_rate: NaN", "service_burst: 0", "max_callers: 0", "min_concurrency: 0", "max_scheduling_latency: 0s"} {
-		if !strings.Contains(err.Error(), name) {
-			t.Errorf("got %v, want %s in it", err, name)
-		}
-	}
-}
-
-func BenchmarkEnter(b *testing.B) {
-	g := NewGates(DefaultConfig(), 512, nil, nil, nil)
-	b.RunParallel(func(b *testing.PB) {
-		for b.Next() {
-			if g.Enter("feed") {
-				g.Leave("feed")
-			}
-		}
-	})
 }
