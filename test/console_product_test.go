@@ -4,14 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
@@ -116,10 +114,9 @@ func TestBrowser_ConsoleMatchesAPI(t *testing.T) {
 		{"opens an explanation", (*visitor).opensExplanation},
 		{"announces a new pin and shows it on top", (*visitor).receivesNewPin},
 		{"a save changes affinities and features", (*visitor).saves},
-		{"clicks on a card are actions", (*visitor).clicks},
 		{"shows the pools of the API and deferred candidates", (*visitor).readsPools},
 		{"tries a definition", (*visitor).triesDefinition},
-		{"inspects, stops and retries a dead letter", (*visitor).retriesDeadLetter},
+		{"shows every group", (*visitor).readsPipeline},
 		{"shows insights as plots and tables", (*visitor).readsInsights},
 		{"shows the HTTP reference", (*visitor).readsReference},
 	} {
@@ -199,22 +196,6 @@ func (v *visitor) receivesNewPin() {
 	v.Wait("the pool is empty after a visit", waiting+" === undefined")
 }
 
-// clicks acts with the button of a card and with the link of its title.
-func (v *visitor) clicks() {
-	linked := Eval[[]string](v.Page, "[...document.querySelectorAll('.card')].filter((c) => c.querySelector('h2 a')).map((c) => c.dataset.pin)")
-	first, second := linked[0], linked[1]
-	Eval[bool](v.Page, "(document.addEventListener('click', (e) => { if (e.target.closest('a[target=_blank]')) e.preventDefault(); }), true)") // the targets do not exist
-	v.Click(".card[data-pin='" + first + "'] [data-verb=click]")
-	v.Wait("the button is pressed", "document.querySelector('.card[data-pin=\""+first+"\"] [data-verb=click]').getAttribute('aria-pressed') === 'true'")
-	v.Click(".card[data-pin='" + second + "'] h2 a")
-	v.Wait("a click on the link is an action", "document.querySelector('.card[data-pin=\""+second+"\"] [data-verb=click]').getAttribute('aria-pressed') === 'true'")
-	v.s.wait()
-	out := run(v.t, "query", "features", "last_actions", "--user", "user:reader", "--http", v.s.Addr())
-	if !strings.Contains(out, "click "+first+" ") || !strings.Contains(out, "click "+second+" ") {
-		v.t.Errorf("the last actions are %s, want clicks on %s and %s", out, first, second)
-	}
-}
-
 func (v *visitor) saves() {
 	labels := "[...document.querySelectorAll('#rail-%s .label')].some((e) => e.textContent === '%s')"
 	v.Wait("features", "document.querySelector('#rail-features .feature')")
@@ -292,7 +273,7 @@ func (v *visitor) triesDefinition() {
 	v.Wait("no error", "!document.querySelector('#try-problems').textContent")
 }
 
-func (v *visitor) retriesDeadLetter() {
+func (v *visitor) readsPipeline() {
 	v.view("pipeline")
 	names := append(topics.RowGroups(), topics.Materialize, topics.Features, topics.Insights, topics.FeatureFiles, topics.Producers, topics.Serving)
 	v.Wait("every group is in the diagram", fmt.Sprintf("%s.every((n) => [...document.querySelectorAll('.node-name')].some((e) => e.textContent === n))", quotedList(names)))
@@ -302,56 +283,6 @@ func (v *visitor) retriesDeadLetter() {
 		return at.every((a, i) => at.slice(i + 1).every((b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top));
 	})()`)
 	v.Wait("no dead letters", "document.querySelector('#dead-letters-status').textContent.includes('None')")
-	client, err := kgo.NewClient(kgo.SeedBrokers(v.s.Brokers()...))
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	defer client.Close()
-	bad := &kgo.Record{Topic: topics.Actions, Key: []byte("pin:r01"), Value: []byte("not <b>avro</b> at all")}
-	if err := client.ProduceSync(v.t.Context(), bad).FirstErr(); err != nil {
-		v.t.Fatal(err)
-	}
-	fate := "document.querySelector('#dead-letters .fate')?.textContent"
-	v.Wait("a waiting dead letter", "document.querySelectorAll('#dead-letters li.open').length === 1 && "+fate+" === 'waiting'")
-	v.Wait("the time of the next retry", "document.querySelector('#dead-letters .next').textContent.startsWith('next in ')")
-	v.Click("#dead-letters summary")
-	v.Wait("its value", "document.querySelector('#dead-letters pre').textContent.includes('not <b>avro</b>')")
-	v.CheckAccessible("an open dead letter")
-	v.stopsKind()
-	v.Click("#dead-letters-retry")
-	v.Wait("the immediate retry", "document.querySelector('#dead-letters-result').textContent === '1 dead letter is retried.'")
-	v.Wait("it waits at rate 0 of its kind", fate+" === 'waiting' && !document.querySelector('#dead-letters .next').textContent.startsWith('next in ')")
-	if n := v.deadLetters(); n != 1 {
-		v.t.Errorf("%d dead letters of a stopped kind, want 1", n)
-	}
-	v.Click("#kinds button[type=button]")
-	v.Wait("the kind has a rate again", "document.querySelector('#kinds [data-of=rate]').textContent.startsWith('10/s')")
-	v.Wait("the line shows the failed retry", "document.querySelectorAll('#dead-letters li').length === 1 && "+fate+" === 'waiting' && document.querySelector('#dead-letters .next').textContent.startsWith('1 retry · next in ')")
-	if n := v.deadLetters(); n != 2 {
-		v.t.Errorf("%d dead letters, want the first and that of its retry", n)
-	}
-}
-
-// stopsKind sets the rate of the only kind to zero.
-func (v *visitor) stopsKind() {
-	v.t.Helper()
-	v.Wait("its kind", "document.querySelectorAll('#kinds tr').length === 1 && document.querySelector('#kinds [data-of=waiting]').textContent === '1'")
-	v.Fill("#kinds input[name=rate]", "0")
-	v.Click("#kinds button[type=submit]")
-	v.Wait("the new limit", "document.querySelector('#kinds-result').textContent.endsWith('no retries, priority 0.')")
-	v.Wait("the kind is stopped, with the operator", "document.querySelector('#kinds [data-of=rate]').textContent === 'stopped by anonymous@127.0.0.1'")
-	for _, k := range get[struct{ Kinds []schemas.RetryKind }](v.s, "/v1/dead-letters/kinds").Kinds {
-		if k.Rate != 0 || k.States[schemas.RetryWaiting] != 1 {
-			v.t.Errorf("kind %+v: want one waiting dead letter and the rate 0", k)
-		}
-	}
-}
-
-// deadLetters returns the number of dead letters in their topic.
-func (v *visitor) deadLetters() int {
-	return len(get[struct {
-		DeadLetters []struct{ Retried bool } `json:"dead_letters"`
-	}](v.s, "/v1/dead-letters").DeadLetters)
 }
 
 func quotedList(list []string) string {
@@ -481,73 +412,4 @@ func TestBrowser_ConsoleDecidesOnTerms(t *testing.T) {
 	p.Wait("the term is no longer rejected", "!"+first)
 	eventually.True(t, term+" is a candidate again", func() bool { return slices.Contains(states(schemas.TermCandidate), term) })
 	p.Check()
-}
-
-// If authentication is enabled, the console requests a token. With a user's token it shows the user's feed, and reports the
-// views that need another token. With a token that only views, it disables the visit.
-func TestBrowser_ConsoleSendsTokens(t *testing.T) {
-	chromium := openBrowser(t)
-	secret := filepath.Join(t.TempDir(), "token.secret")
-	reader := token(t, secret, "--user", "user:reader")
-	operator := token(t, secret, "--service", "ops", "--scope", "feed,features,events,operate")
-	viewer := token(t, secret, "--service", "viewer", "--scope", "view")
-	cfg := testConfig(t)
-	cfg.Auth.SecretFile = secret
-	s := start(t, app.Dev, cfg)
-	for _, c := range []struct{ name, token, wants string }{
-		{"of the user", reader, "document.querySelector('#state-text').textContent.includes('scope operate')"},
-		{"of an operator", operator, "document.querySelector('#state-text').textContent === 'ready' && !document.querySelector('#visit').disabled"},
-		{"of a viewer", viewer, "document.querySelector('#state-text').textContent === 'ready' && document.querySelector('#visit').disabled"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			p := chromium.Page(t, View{Width: 1280, Height: 900})
-			p.Go(s.url("/?user=user:reader"))
-			p.Wait("the token dialog", "document.querySelector('#token-dialog').open")
-			p.Fill("#token", c.token)
-			p.Click("#token-dialog .main")
-			p.Wait("the feed", "!document.querySelector('#empty').hidden")
-			p.Wait("the state", c.wants)
-			p.Excuse("status of 401", "status of 403")
-			p.Check()
-		})
-	}
-}
-
-// The console also works with separate processes: it shows the groups and the chosen items of all processes.
-func TestBrowser_ConsoleMergesProcesses(t *testing.T) {
-	chromium := openBrowser(t)
-	broker := startBroker(t)
-	role := func(role app.Role) *product {
-		cfg := testConfig(t)
-		cfg.Kafka, cfg.Registry = broker.Kafka(0).Brokers, broker.RegistryURL()
-		return start(t, role, cfg)
-	}
-	first, second, front := role(app.Process), role(app.Process), role(app.Serve)
-	front.publish(consoleEvents(time.Now())...)
-	eventually.True(t, "the new owner of the partition builds chunks", func() bool {
-		return len(get[pinList](front, "/v1/users/user:reader/feed?limit=24").Items) == 24
-	})
-	p := chromium.Page(t, View{Width: 1280, Height: 900})
-	p.Go(front.url("/?user=user:reader"))
-	p.Wait("a peek", "document.querySelectorAll('.card').length === 24")
-	p.Click("#visit")
-	p.Wait("a visit", "document.querySelector('#preview').hidden")
-	Eval[string](p, "location.hash = 'pipeline'")
-	for _, group := range topics.RowGroups() {
-		p.Wait(group+" is whole", "((c) => c && c[3] === '"+fmt.Sprint(topics.EmbeddedPartitions)+"' && c[4] === '0' && c[5] === '0' && c[6] === 'running in 2')("+row("#groups", group)+"?.split('|'))")
-	}
-	for _, s := range []*product{first, second, front} {
-		p.Wait("the process", row("#processes", s.cfg.HTTP)+"?.split('|')[2] === 'ready'")
-	}
-	p.CheckAccessible("a pipeline of several processes")
-	Eval[string](p, "location.hash = 'insights'")
-	p.Wait("the chosen items", "document.querySelector('#plot-shares figure')?.textContent.includes('of 48 items chosen')")
-	p.Check()
-}
-
-// token returns a token that the command creates.
-func token(t *testing.T, secret string, args ...string) string {
-	t.Helper()
-	lines := strings.Split(strings.TrimSpace(run(t, append([]string{"token", "--auth.secret_file", secret}, args...)...)), "\n")
-	return lines[len(lines)-1] // earlier lines report that a secret was created
 }

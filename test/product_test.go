@@ -19,7 +19,6 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tools/simulate"
 	"github.com/smartfeed/smartfeed/topics"
-	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
 // processingTimeout limits the wait for the processing of events.
@@ -71,22 +70,6 @@ func start(t *testing.T, role app.Role, cfg app.Config) *product {
 	defer cancel()
 	must.OK(t, p.Ready(ready))
 	return &product{p, t, cfg}
-}
-
-// startBroker runs an embedded broker with all topics until the test ends.
-func startBroker(t *testing.T) *embedded.Server {
-	t.Helper()
-	cfg := embedded.DefaultConfig()
-	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
-	broker, err := embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	must.OK(t, err)
-	t.Cleanup(func() {
-		if err := broker.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	run(t, "topics", "apply", "--kafka", broker.Kafka(0).Brokers[0], "--registry", broker.RegistryURL())
-	return broker
 }
 
 // run executes a command, and returns its output.
