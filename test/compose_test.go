@@ -2,24 +2,20 @@ package test
 
 import (
 	"encoding/xml"
-	"fmt"
 	"go/version"
 	"io"
 	"maps"
 	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/compose-spec/compose-go/v2/loader"
 	"github.com/compose-spec/compose-go/v2/types"
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/cli"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
@@ -141,18 +137,13 @@ func TestCompose_LightHasOneOfEach(t *testing.T) {
 	if !slices.Equal(names, want) {
 		t.Errorf("services %v, want %v", names, want)
 	}
-	var sum types.UnitBytes
 	for name, s := range project.Services {
 		for on := range s.DependsOn {
 			if !slices.Contains(names, on) {
 				t.Errorf("%s depends on %s, which the light file omits", name, on)
 			}
 		}
-		is, permanent := isRole(s)
-		if len(s.Profiles) == 0 && (!is || permanent) {
-			sum += s.MemLimit
-		}
-		if !is {
+		if is, _ := isRole(s); !is {
 			continue
 		}
 		var environ []string
@@ -167,11 +158,6 @@ func TestCompose_LightHasOneOfEach(t *testing.T) {
 		if code := cli.Execute(t.Context(), []string{"config", "check"}, environ, strings.NewReader(""), &out, &problems); code != 0 {
 			t.Errorf("%s: %s", name, problems.String())
 		}
-	}
-	text, err := os.ReadFile("docker-compose.light.yml")
-	must.OK(t, err)
-	if want := fmt.Sprintf("add up to %.1f GiB.", float64(sum)/(1<<30)); !strings.Contains(string(text), want) {
-		t.Errorf("docker-compose.light.yml does not state: %s", want)
 	}
 }
 
@@ -330,75 +316,6 @@ func listens(s types.ServiceConfig, port string) bool {
 	return byItself[image] == port || regexp.MustCompile(`(//|localhost|0\.0\.0\.0):`+port+`\b|Port `+port+`\b`).MatchString(text)
 }
 
-// The comment in the file must state the sum of the memory limits.
-func TestCompose_StatesSumOfMemoryLimits(t *testing.T) {
-	text, err := os.ReadFile("docker-compose.yml")
-	must.OK(t, err)
-	sums := map[bool]types.UnitBytes{} // with monitoring, or without
-	for _, s := range loadProject(t).Services {
-		is, permanent := isRole(s)
-		if is && !permanent {
-			continue
-		}
-		sums[true] += s.MemLimit
-		if len(s.Profiles) == 0 {
-			sums[false] += s.MemLimit
-		}
-	}
-	if want := fmt.Sprintf("add up to %.1f GiB, %.1f with monitoring.", float64(sums[false])/(1<<30), float64(sums[true])/(1<<30)); !strings.Contains(string(text), want) {
-		t.Errorf("docker-compose.yml does not state: the limits %s", want)
-	}
-}
-
-// GOMEMLIMIT plus the memory of Pebble outside the Go heap must be below the memory limit of a role, and
-// docs/design/cost-model.md must have the same sizes.
-func TestCompose_GoMemoryLimitFitsContainer(t *testing.T) {
-	const binary = 64 << 20 // pages of the binary, and C stacks
-	text, err := os.ReadFile("docs/design/cost-model.md")
-	must.OK(t, err)
-	rows := app.DefaultConfig().Rows
-	roles := 0
-	for name, s := range loadProject(t).Services {
-		if is, permanent := isRole(s); !is || !permanent {
-			continue
-		}
-		roles++
-		role, pebble := s.Command[0], int64(0)
-		if role == "process" {
-			pebble = int64(rows.BlockCacheBytes + rows.MemTableBytes)
-		}
-		collects := goMemLimit(t, s)
-		if held := collects + pebble + binary; held > int64(s.MemLimit) {
-			t.Errorf("%s: GOMEMLIMIT is %d MiB, %d MiB with memory outside the Go heap, and the limit is %d MiB", name, collects>>20, held>>20, s.MemLimit>>20)
-		}
-		want := fmt.Sprintf("memory of serve, materialize = %.1f GiB each (GOMEMLIMIT %d MiB)", float64(s.MemLimit)/(1<<30), collects>>20)
-		if role == "process" {
-			want = fmt.Sprintf("memory of process  = %.1f GiB (GOMEMLIMIT %d MiB, %d MiB block cache and memtables,", float64(s.MemLimit)/(1<<30), collects>>20, pebble>>20)
-		}
-		if !strings.Contains(string(text), want) {
-			t.Errorf("docs/design/cost-model.md does not state %s", want)
-		}
-	}
-	if roles != 4 {
-		t.Errorf("%d permanent roles, want two of process, materialize, serve", roles)
-	}
-}
-
-// goMemLimit returns a role's GOMEMLIMIT in bytes.
-func goMemLimit(t *testing.T, s types.ServiceConfig) int64 {
-	t.Helper()
-	value := s.Environment["GOMEMLIMIT"]
-	if value == nil {
-		t.Fatalf("%s has no GOMEMLIMIT", s.Name)
-	}
-	number, found := strings.CutSuffix(*value, "MiB")
-	mib, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || !found {
-		t.Fatalf("%s: GOMEMLIMIT is %q, want MiB", s.Name, *value)
-	}
-	return mib << 20
-}
-
 // goVersion returns the release of Go that builds the image. It must not be older than that of go.mod.
 func goVersion(t *testing.T) string {
 	t.Helper()
@@ -436,14 +353,5 @@ func TestDockerfile_DefaultCommandListensOnAllInterfaces(t *testing.T) {
 	var out, problems strings.Builder
 	if code := cli.Execute(t.Context(), args, nil, strings.NewReader(""), &out, &problems); code != 0 {
 		t.Errorf("the command is rejected: %s", &problems)
-	}
-}
-
-// The grace period of a role must be longer than its own shutdown timeout.
-func TestCompose_GracePeriodCoversShutdown(t *testing.T) {
-	for name, s := range loadProject(t).Services {
-		if is, permanent := isRole(s); is && permanent && (s.StopGracePeriod == nil || time.Duration(*s.StopGracePeriod) <= app.ShutdownTimeout) {
-			t.Errorf("%s: stop_grace_period is %v, want more than %s", name, s.StopGracePeriod, app.ShutdownTimeout)
-		}
 	}
 }
