@@ -18,8 +18,9 @@ type httpAPI struct {
 
 func (s *started) api() httpAPI { return httpAPI{s.t, s.url("")} }
 
-// send requests a path, with POST if there is a body, and returns the status code and the body of the response.
-func (s httpAPI) send(path, body string) (int, string) {
+// send requests a path, with POST if there is a body, and returns the status code and the body of the response. header has
+// names and values in turn.
+func (s httpAPI) send(path, body string, header ...string) (int, string) {
 	s.t.Helper()
 	method, kind := http.MethodGet, "application/json"
 	if body != "" {
@@ -28,21 +29,14 @@ func (s httpAPI) send(path, body string) (int, string) {
 	if path == "/v1/events" {
 		method, kind = http.MethodPost, "application/x-ndjson"
 	}
-	req, err := http.NewRequest(method, s.base+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	req := must.Get(http.NewRequest(method, s.base+path, strings.NewReader(body)))(s.t)
 	req.Header.Set("Content-Type", kind)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
 	}
+	res := must.Get(http.DefaultClient.Do(req))(s.t)
 	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return res.StatusCode, string(text)
+	return res.StatusCode, string(must.Get(io.ReadAll(res.Body))(s.t))
 }
 
 // get returns the body of a response.

@@ -2,7 +2,6 @@ package app
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -25,46 +24,26 @@ type traced struct {
 	collector *otlptest.Collector
 }
 
-// startTraced starts an App that follows the callers' sampling decisions, and samples a share of new traces.
-func startTraced(t *testing.T, share float64) traced {
+// startTraced starts an App that follows the callers' sampling decisions, and samples no other traces.
+func startTraced(t *testing.T) traced {
 	t.Helper()
 	collector := otlptest.New(t)
 	cfg := testConfig(t.TempDir())
-	cfg.Tracing.Endpoint, cfg.Tracing.SampleRatio, cfg.Tracing.ExportInterval = collector.URL, share, 10*time.Millisecond
+	cfg.Tracing.Endpoint, cfg.Tracing.SampleRatio, cfg.Tracing.ExportInterval = collector.URL, 0, 10*time.Millisecond
 	return traced{start(t, cfg), collector}
 }
 
-// send sends a request in a caller's trace, sampled or not, and returns the response's body.
-func (s traced) send(method, path, body, trace string, recorded bool) (status int, answer string) {
+// send sends a request in a caller's trace, sampled or not, and returns the status code and the body of the response.
+func (s traced) send(path, body, trace string, recorded bool) (int, string) {
 	s.t.Helper()
-	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url(path), strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	flags := "00"
-	if recorded {
-		flags = "01"
-	}
-	req.Header.Set("traceparent", "00-"+trace+"-"+callersSpan+"-"+flags)
-	if body != "" {
-		req.Header.Set("Content-Type", "application/x-ndjson")
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return res.StatusCode, string(text)
+	flags := map[bool]string{true: "01", false: "00"}[recorded]
+	return s.api().send(path, body, "traceparent", "00-"+trace+"-"+callersSpan+"-"+flags)
 }
 
 // publish sends one event.
 func (s traced) publish(recorded bool, line string) {
 	s.t.Helper()
-	if status, answer := s.send("POST", "/v1/events", line, callersTrace, recorded); status != http.StatusAccepted {
+	if status, answer := s.send("/v1/events", line, callersTrace, recorded); status != http.StatusAccepted {
 		s.t.Fatalf("publish: %d %s", status, answer)
 	}
 }
@@ -148,7 +127,7 @@ const create = `{"stream":"pins","id":"p-%d","time":%d,"actor":"user:bob","verb"
 
 // A sampled event has one trace, from the request to the pool. An event that is not sampled has none.
 func TestTrace_ConnectsPublishAndPage(t *testing.T) {
-	s := startTraced(t, 0)
+	s := startTraced(t)
 	now := time.Now().UnixMicro()
 	s.publish(false, fmt.Sprintf(follow, 1, now))
 	s.publish(false, fmt.Sprintf(create, 1, now))
@@ -170,7 +149,7 @@ func TestTrace_ConnectsPublishAndPage(t *testing.T) {
 	}
 
 	const pageTrace = "aaf92f3577b34da6a3ce929d0e0e4736"
-	status, page := s.send("GET", "/v1/users/user:ada/feed", "", pageTrace, true)
+	status, page := s.send("/v1/users/user:ada/feed", "", pageTrace, true)
 	if status != 200 || !strings.Contains(page, "pin:2") {
 		t.Fatalf("page: %d %s", status, page)
 	}
@@ -185,28 +164,8 @@ func TestTrace_ConnectsPublishAndPage(t *testing.T) {
 		}
 	}
 
-	status, problem := s.send("GET", "/v1/users/user:ada/feed?limit=0", "", pageTrace, true)
+	status, problem := s.send("/v1/users/user:ada/feed?limit=0", "", pageTrace, true)
 	if status != 400 || !strings.Contains(problem, `"trace":"`+pageTrace+`"`) || !strings.Contains(problem, `"request":"`) {
 		t.Errorf("a problem names neither trace nor request: %d %s", status, problem)
-	}
-}
-
-// For events of Kafka producers, too, all groups use the same sampling decision.
-func TestTrace_IsSampledOnce(t *testing.T) {
-	s := startTraced(t, 1)
-	s.started.publish(event(time.Now(), "p", "pins", "user:bob", "create", "pin:1", map[string]any{"title": "a pin"}))
-	s.wait()
-	var trace string
-	eventually.True(t, "there is a span of the group", func() bool {
-		for _, span := range s.collector.Spans() {
-			if span.Name == "process pins" {
-				trace = span.Trace
-			}
-		}
-		return trace != ""
-	})
-	spans := s.until(trace, "POST /v1/events", "objects: process pins", "fanout: process publications")
-	if got := path(spans, "objects: process pins"); !slices.Equal(got, []string{"POST /v1/events", "send", "objects: process pins"}) {
-		t.Errorf("path to the group: got %q", got)
 	}
 }
