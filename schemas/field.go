@@ -2,8 +2,8 @@ package schemas
 
 import "strings"
 
-// fieldVisitor is called for each field of an input event. object reads the fields from JSON, checker validates them, and
-// jsonSchema documents them.
+// fieldVisitor is called for each field of an input event. object reads the fields from JSON, and checker validates them. A
+// test compares them with the OpenAPI document.
 type fieldVisitor interface {
 	text(name string, value *string, bounds textBounds)
 	time(name string, value *Micros)
@@ -33,7 +33,6 @@ type textBounds struct {
 	equals     string                   // the only allowed value; "": any
 	maxBytes   int                      // of text without other bounds
 	multiline  bool                     // control characters are allowed
-	reserved   string                   // values that are not allowed, for the documentation of check
 	check      func(value string) error // another check; nil: none
 }
 

@@ -26,7 +26,7 @@ func (o *Offer) visit(v fieldVisitor) {
 	v.text("id", &o.ID, textBounds{maxBytes: MaxEventIDBytes})
 	v.time("time", &o.Time)
 	v.text("user", (*string)(&o.User), textBounds{kinds: KindUser})
-	v.text("source", (*string)(&o.Source), textBounds{maxBytes: MaxSourceBytes, check: checkOffered, reserved: reservedSources})
+	v.text("source", (*string)(&o.Source), textBounds{maxBytes: MaxSourceBytes, check: checkOffered})
 	v.candidates("candidates", &o.Candidates)
 }
 

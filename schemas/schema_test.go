@@ -113,23 +113,6 @@ func TestSchema_Files(t *testing.T) {
 	}
 }
 
-// A field that is required in JSON has no default in Avro, and any other field has one.
-func TestInput_OptionalFieldsHaveDefaults(t *testing.T) {
-	all, err := JSONSchemas()
-	must.OK(t, err)
-	for _, r := range inputRecords(t, texts{}) {
-		n, err := parseReader(r.schema)
-		must.OK(t, err)
-		required := all[n.name].(map[string]any)["required"].([]string)
-		for _, f := range n.fields {
-			isRequired := slices.Contains(required, f.name) || f.name == "actor" // actions may be anonymous in JSON only
-			if (f.def != nil) == isRequired {
-				t.Errorf("%s.%s: default %t", r.file, f.name, f.def != nil)
-			}
-		}
-	}
-}
-
 func TestSchema_RejectsOtherTypes(t *testing.T) {
 	if text, err := Schema[Chunk](); err == nil {
 		t.Errorf("schema of a chunk: %s, want an error", text)

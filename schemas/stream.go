@@ -32,7 +32,7 @@ type Input interface {
 	// author returns the user whose event it is, or "" for an anonymous action.
 	author() UserID
 	// visit calls v for each field, in the order of the Avro schema. It is the only list of the fields' names and bounds:
-	// JSON lines, validation and the API's documentation use it.
+	// JSON lines and validation use it, and a test compares it with the API's documentation.
 	visit(v fieldVisitor)
 }
 

@@ -116,6 +116,9 @@ func httpAPI(t *testing.T, p *page) {
 	p.text("## Schemas")
 	for _, name := range slices.Sorted(maps.Keys(doc.Components["schemas"])) {
 		schema := doc.Components["schemas"][name]
+		if strings.Contains(fmt.Sprint(doc.Components["schemas"]["Event"]), "/"+name+"]") {
+			continue // described as the record of its topic
+		}
 		if name == "Event" {
 			schema = object{"description": "An event of an input stream: see [Input topics](events-and-topics.md#input-topics)."}
 		}

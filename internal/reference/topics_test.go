@@ -187,15 +187,12 @@ func recordsOf(t *testing.T) map[string]object {
 // boundsOfEvents returns the JSON Schemas of the fields of each input record.
 func boundsOfEvents(t *testing.T) map[string]object {
 	t.Helper()
-	all, err := schemas.JSONSchemas()
-	must.OK(t, err)
-	text, err := json.Marshal(all)
-	must.OK(t, err)
-	var parsed map[string]object
-	must.OK(t, json.Unmarshal(text, &parsed))
+	var doc api
+	parse(t, "serving/api/openapi.json", &doc)
 	bounds := map[string]object{}
-	for name, schema := range parsed {
-		bounds[name], _ = schema["properties"].(object)
+	for _, event := range doc.Components["schemas"]["Event"]["oneOf"].([]any) {
+		name := filepath.Base(event.(object)["$ref"].(string))
+		bounds[name] = doc.Components["schemas"][name]["properties"].(object)
 	}
 	candidates := bounds["Offer"]["candidates"].(object)
 	bounds["Candidate"] = candidates["items"].(object)["properties"].(object)

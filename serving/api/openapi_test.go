@@ -18,6 +18,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/serving/auth"
 )
 
 // object is a JSON object of the OpenAPI document.
@@ -26,10 +27,8 @@ type object = map[string]any
 // document returns the document that the server publishes.
 func document(t *testing.T) object {
 	t.Helper()
-	text, err := openAPIDocument()
-	must.OK(t, err)
 	var doc object
-	must.OK(t, json.Unmarshal(text, &doc))
+	must.OK(t, json.Unmarshal(openAPIDocument, &doc))
 	return doc
 }
 
@@ -82,14 +81,12 @@ func walk(v any, f func(object)) {
 // The clients in the folder clients are generated from a copy of the document.
 func TestDocument_EqualsCopyOfClients(t *testing.T) {
 	const file = "../../clients/openapi.json"
-	want, err := openAPIDocument()
-	must.OK(t, err)
 	if os.Getenv("UPDATE") != "" {
-		must.OK(t, os.WriteFile(file, want, 0o644))
+		must.OK(t, os.WriteFile(file, openAPIDocument, 0o644))
 	}
 	got, err := os.ReadFile(file)
 	must.OK(t, err)
-	if !bytes.Equal(got, want) {
+	if !bytes.Equal(got, openAPIDocument) {
 		t.Errorf("%s is not up to date: run `UPDATE=1 go test -run CopyOfClients ./serving/api` and `make clients`", file)
 	}
 }
@@ -111,6 +108,23 @@ func TestDocument_ListsExactlyTheRoutes(t *testing.T) {
 	slices.Sort(documented)
 	if !slices.Equal(routes, documented) {
 		t.Errorf("got the routes\n%q, want those of the document\n%q", routes, documented)
+	}
+}
+
+func TestDocument_ListsScopeOfEveryStream(t *testing.T) {
+	var got []string
+	for _, one := range at(document(t), "paths", "/v1/events", "post")["security"].([]any) {
+		scope, _ := one.(object)["service"].([]any)
+		if text := scope[0].(string); strings.Count(text, ":") == 1 {
+			got = append(got, text)
+		}
+	}
+	var want []string
+	for _, stream := range schemas.InputStreams() {
+		want = append(want, auth.EventsOf(stream))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got the scopes %q, want %q", got, want)
 	}
 }
 
