@@ -144,7 +144,7 @@ func TestSecrets_AreInNoOutput(t *testing.T) {
 	if n := setSecrets(reflect.ValueOf(&cfg).Elem()); n < 9 {
 		t.Fatalf("found only %d secrets", n)
 	}
-	cfg.Tracing.Endpoint, cfg.Tracing.SampleRatio, cfg.Tracing.ExportInterval = collector.URL, 1, 10*time.Millisecond
+	cfg.Tracing.Endpoint, cfg.Tracing.SampleRatio = collector.URL, 1
 	cfg.Tracing.Headers = map[string]secure.Secret{"X-Key": canary}
 	cfg.Tracing.Client.Password = "" // or the token
 	cfg.Auth.SecretFile, cfg.Peers.SecretFile, cfg.Feed.CursorKeyFile = file, file, file

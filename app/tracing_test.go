@@ -29,7 +29,7 @@ func startTraced(t *testing.T) traced {
 	t.Helper()
 	collector := otlptest.New(t)
 	cfg := testConfig(t.TempDir())
-	cfg.Tracing.Endpoint, cfg.Tracing.SampleRatio, cfg.Tracing.ExportInterval = collector.URL, 0, 10*time.Millisecond
+	cfg.Tracing.Endpoint, cfg.Tracing.SampleRatio = collector.URL, 0
 	return traced{start(t, cfg), collector}
 }
 

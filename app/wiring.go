@@ -33,7 +33,7 @@ func (p *App) openTracing(context.Context) error {
 		return nil
 	}
 	exporter, err := otlp.Open(p.cfg.Tracing, otlp.Deps{
-		Instance: p.cfg.peerAddress(), Version: version, Metrics: p.metrics, Log: p.log.With("component", "tracing"),
+		Instance: p.cfg.peerAddress(), Version: version, Log: p.log.With("component", "tracing"),
 	})
 	if err != nil {
 		return err
@@ -301,7 +301,7 @@ func (p *App) openPeers(context.Context) error {
 func (p *App) openServer(context.Context) error {
 	deps := api.Deps{
 		Publisher: p.publisher, Verbs: p.currentVerbs, Status: p.status, Ready: p.notReadyReasons,
-		Tracer: p.tracer, FromCallers: p.cfg.Tracing.ParentBased, Metrics: p.metrics, Gatherer: p.metrics, Log: p.log,
+		Tracer: p.tracer, Metrics: p.metrics, Gatherer: p.metrics, Log: p.log,
 	}
 	if err := p.metrics.Register(newReadinessCollector(p.notReadyReasons)); err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/url"
 	"strings"
-	"time"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -20,14 +19,7 @@ type Config struct {
 	Client  secure.HTTP              `yaml:",inline"`
 	Headers map[string]secure.Secret `yaml:"headers" help:"additional headers of each request to the collector"`
 
-	SampleRatio    float64       `yaml:"sample_ratio" default:"0.01" range:"0..1" help:"share of the traces started by this process that are sampled"`
-	ParentBased    bool          `yaml:"parent_based" default:"true" help:"let the traceparent header of a request decide whether it is sampled"`
-	ServiceName    string        `yaml:"service_name" default:"smartfeed" help:"service.name of the spans, 1 to 128 bytes"`
-	MaxQueuedSpans int           `yaml:"max_queued_spans" default:"8192" range:"1..1000000" help:"maximum number of queued spans; further spans are dropped"`
-	MaxBatchSpans  int           `yaml:"max_batch_spans" default:"512" range:"1..10000" help:"maximum number of spans per request to the collector"`
-	ExportInterval time.Duration `yaml:"export_interval" default:"1s" range:"10ms..1m" help:"maximum time between two requests while spans are queued"`
-	// Timeout includes retries, which the collector requests with status 429, 502, 503 or 504.
-	ExportTimeout time.Duration `yaml:"export_timeout" default:"5s" range:"100ms..1m" help:"timeout of a request including its retries, and of the last requests when the process stops"`
+	SampleRatio float64 `yaml:"sample_ratio" default:"0.01" range:"0..1" help:"share of the traces started by this process that are sampled"`
 }
 
 // DefaultConfig returns the defaults of the tags.
@@ -44,7 +36,6 @@ func (c Config) Validate() error {
 		problems.Want(valid, "headers: %q: invalid name or value", name)
 		problems.Add(settings.Under("headers", value.Check()))
 	}
-	problems.Want(c.ServiceName != "" && len(c.ServiceName) <= 128, "service_name: %d bytes: want 1 to 128", len(c.ServiceName))
 	problems.Add(c.Client.Validate())
 	return problems.Err()
 }

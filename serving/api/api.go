@@ -51,7 +51,6 @@ type Deps struct {
 	Scrape      ScrapeCheck               // checks the static token of the metrics, with authentication; nil: none
 	Peers       PeerCheck                 // authenticates other processes; nil: no authentication
 	Tracer      *tracing.Tracer           // traces requests; nil: no traces
-	FromCallers bool                      // callers decide by traceparent whether their requests are traced
 	Metrics     prometheus.Registerer     // for the server's own metrics
 	Gatherer    prometheus.Gatherer       // GET /metrics
 	Now         func() time.Time          // nil: time.Now

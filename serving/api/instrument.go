@@ -141,10 +141,7 @@ func (s *Server) traced(r route, next http.Handler) http.Handler {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		var caller trace.SpanContext
-		if s.deps.FromCallers {
-			caller = callerTrace(req)
-		}
+		caller := callerTrace(req)
 		if !s.deps.Tracer.Decide(caller) {
 			next.ServeHTTP(w, req.WithContext(tracing.Unrecorded(req.Context(), caller)))
 			return
