@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/status"
@@ -40,26 +41,23 @@ func (p *App) status(ctx context.Context) any {
 	}
 	limited, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	flows := make(chan []topics.Flow, 1)
-	go func() { flows <- p.flows(limited) }()
+	var flows []topics.Flow
+	var unknown error
+	var requests sync.WaitGroup
+	requests.Go(func() { flows, unknown = p.flows(limited) })
 	if p.peers != nil {
 		own := p.cfg.peerAddress()
 		others, err := p.peers.Processes(ctx, own)
 		s.AddProcesses(own, others, err)
 	}
-	s.AddLag(limited, p.ends)
-	s.Flows = <-flows
+	requests.Wait()
+	s.AddFlows(flows, unknown)
 	return s
 }
 
-// flows requests the progress of the topics from the broker. It returns nil if the broker does not respond.
-func (p *App) flows(ctx context.Context) []topics.Flow {
-	flows, err := p.ends.Flows(ctx, topics.Catalogue(topics.Profile{Partitions: p.kafka.Partitions}), p.readers())
-	if err != nil {
-		p.log.DebugContext(ctx, "cannot read the progress of the topics", "error", err)
-		return nil
-	}
-	return flows
+// flows requests the progress of the topics from the broker.
+func (p *App) flows(ctx context.Context) ([]topics.Flow, error) {
+	return p.ends.Flows(ctx, topics.Catalogue(topics.Profile{Partitions: p.kafka.Partitions}), p.readers())
 }
 
 // readers returns all consumers that commit offsets. If this process reads the pools, it includes their generations.

@@ -98,7 +98,6 @@ func Grants(role string, catalogue []Topic) ([]Grant, error) {
 	prefixed(GroupResource, r.describes, Describe)
 	prefixed(TransactionalResource, r.transactions, Write)
 	prefixed(TopicResource, r.generations, r.withConfigs(Read, Write, Describe)...)
-	prefixed(TopicResource, r.lagOf, Describe)
 	return all, nil
 }
 
@@ -115,7 +114,6 @@ type roleAccess struct {
 	joins, describes []string // prefixes of consumer groups that the role joins, or describes: "features" covers every process
 	transactions     []string // prefixes of transactional ids
 	generations      []string // prefixes of the topics of later generations that the role reads and writes
-	lagOf            []string // the same for topics whose lag the role measures
 }
 
 func accessOfRoles() map[string]roleAccess {
@@ -140,7 +138,7 @@ func accessOfRoles() map[string]roleAccess {
 		},
 		RoleServe: {
 			consumers: sinks, writers: append(sinks, Serving, Producers), reads: append(known, DeadLetters, Generations),
-			joins: slices.Concat(globalTables(known...), sinks, []string{RetriedGroup}), describes: rows, lagOf: laterPools,
+			joins: slices.Concat(globalTables(known...), sinks, []string{RetriedGroup}), describes: rows,
 		},
 		RoleProduce: {writers: []string{Producers}},
 		RoleOperate: {

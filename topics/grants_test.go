@@ -64,7 +64,6 @@ func TestGrants(t *testing.T) {
 		{topics.RoleServe, "group pools*", []string{topics.Describe}},
 		{topics.RoleServe, "group features*", []string{topics.Read}},     // prefix of every process's group
 		{topics.RoleServe, "group dead-letters*", []string{topics.Read}}, // it retries dead letters
-		{topics.RoleServe, "topic pools.*", []string{topics.Describe}},
 		{topics.RoleProduce, "topic pins", []string{topics.Write}},
 		{topics.RoleProduce, "topic served", nil},
 		{topics.RoleOperate, "topic pins", []string{topics.Read, topics.Write, topics.DescribeConfigs, topics.Create, topics.AlterConfigs}},
@@ -227,12 +226,11 @@ func admitted(t *testing.T, role string, without map[string]func(topics.Grant) b
 	return admin, as
 }
 
-// Missing permissions on a group without members and on topics of future generations are detected like all others.
+// A missing permission on a group without members is detected like all others.
 func TestVerifyAccess_DetectsMissingPermissionOfServe(t *testing.T) {
 	retried := func(g topics.Grant) bool { return g.Kind == topics.GroupResource && g.Name == topics.RetriedGroup }
-	generations := func(g topics.Grant) bool { return g.Kind == topics.TopicResource && g.Name == "pools." }
 	_, as := admitted(t, topics.RoleServe, map[string]func(topics.Grant) bool{
-		"whole": func(topics.Grant) bool { return false }, "former": func(g topics.Grant) bool { return retried(g) || generations(g) },
+		"whole": func(topics.Grant) bool { return false }, "former": retried,
 	})
 	if err := topics.VerifyAccess(t.Context(), as("whole"), topics.RoleServe); err != nil {
 		t.Errorf("with all permissions: %v", err)
@@ -243,14 +241,13 @@ func TestVerifyAccess_DetectsMissingPermissionOfServe(t *testing.T) {
 	}
 	want := []topics.Grant{
 		{Kind: topics.GroupResource, Name: topics.RetriedGroup, Prefix: true, Operations: []string{topics.Read}},
-		{Kind: topics.TopicResource, Name: "pools.", Prefix: true, Operations: []string{topics.Describe}},
 	}
 	if diff := cmp.Diff(want, denied.Missing); diff != "" {
 		t.Errorf("missing (-want +got):\n%s", diff)
 	}
 }
 
-// The serve role is sufficient to list dead letters, to retry them, and to measure the lag of a generation. A dead letter
+// The serve role is sufficient to list dead letters and to retry them. A dead letter
 // too large for a retry order is sent back to an input topic directly. For another topic, an operator must send it, and no
 // later dead letter is skipped.
 func TestGrants_SufficeForServe(t *testing.T) {
@@ -262,10 +259,6 @@ func TestGrants_SufficeForServe(t *testing.T) {
 	streams, err := topics.Open(t.Context(), client)
 	must.OK(t, err)
 	root, serve := topicstest.On(t, admin, streams), topicstest.On(t, as("serve"), streams)
-	root.CreateGeneration(oneBroker(), 2)
-	if _, err := serve.Log().Ends(t.Context(), topics.TicksOf("pools.2")); err != nil {
-		t.Errorf("the ends of a generation's ticks: %v", err)
-	}
 	retry := func(k topics.Kafka) (int, error) {
 		done, err := ops.RetryDeadLetters(t.Context(), k, streams, "ann")
 		return done.Published, err

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/smartfeed/smartfeed/internal/reload"
 	"github.com/smartfeed/smartfeed/processors"
@@ -65,7 +66,7 @@ type Group struct {
 	rows.Status
 	Restarts   int64            `json:"restarts"` // after the first start
 	Partitions []Partition      `json:"partitions"`
-	Lag        map[string]int64 `json:"lag,omitempty"` // by input topic: records, including transaction markers; absent: unknown
+	Lag        map[string]int64 `json:"lag,omitempty"` // by input topic, without those that are private to the group; absent: unknown
 }
 
 // Partition is a partition with its owner.
@@ -106,6 +107,28 @@ func (s *Status) AddProcesses(own string, others []peers.StatusResult, err error
 		s.Shares = merge(s.Shares, state.Shares, shareKey, addShare)
 	}
 	s.Groups = append(s.Groups, groups...)
+}
+
+// AddFlows adds the topics between the groups, and the lag of each group. err is the reason why they are unknown, or nil.
+func (s *Status) AddFlows(flows []topics.Flow, err error) {
+	lags := map[string]map[string]int64{}
+	for _, f := range flows {
+		for _, r := range f.Readers {
+			if lags[r.Group] == nil {
+				lags[r.Group] = map[string]int64{}
+			}
+			lags[r.Group][f.Topic] = r.Records
+		}
+	}
+	var groups []string
+	for i := range s.Groups {
+		s.Groups[i].Lag = lags[s.Groups[i].Group]
+		groups = append(groups, s.Groups[i].Group)
+	}
+	s.Flows = flows
+	if err != nil {
+		s.Unavailable = append(s.Unavailable, Unavailable{"the lag of " + strings.Join(groups, ", "), err.Error()})
+	}
 }
 
 // addGroups merges the groups of another process.

@@ -1,7 +1,6 @@
 package status
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,10 +62,6 @@ func TestAddProcesses_SumsGroups(t *testing.T) {
 	if diff := cmp.Diff(want, at); diff != "" {
 		t.Errorf("partitions (-want +got):\n%s", diff)
 	}
-	ends := topics.Offsets{"pins": {0: 10, 1: 12}}
-	if diff := cmp.Diff(map[string]int64{"pins": 2 + 2}, lagOf(g.applied(), ends)); diff != "" {
-		t.Errorf("lag (-want +got):\n%s", diff)
-	}
 	if len(s.Shares) != 1 || s.Shares[0].Items != 15 || s.Shares[0].Target != 1 {
 		t.Errorf("shares are %+v, want 15 items", s.Shares)
 	}
@@ -82,42 +77,26 @@ func TestAddProcesses_SumsGroups(t *testing.T) {
 	}
 }
 
-// refusing stands for brokers that deny access to one topic. A request that includes the topic fails as a whole.
-type refusing struct{ topic string }
-
-func (r refusing) Ends(_ context.Context, names ...string) (topics.Offsets, error) {
-	ends := topics.Offsets{}
-	for _, name := range names {
-		if name == r.topic {
-			return nil, fmt.Errorf("list ends: %w", kerr.TopicAuthorizationFailed)
-		}
-		ends[name] = map[int32]int64{0: 10}
-	}
-	return ends, nil
-}
-
-// A group with an input that the process may not describe has no lag and is listed. The other groups have their lag.
-func TestAddLag_NamesGroupsWithoutLag(t *testing.T) {
+// The lag of a group is that of its reader in each topic. Without an answer of the brokers, no group has a lag.
+func TestAddFlows_SetsLagOfGroups(t *testing.T) {
 	t.Parallel()
-	applied := func(group string, inputs ...string) Group {
-		part := rows.PartitionStatus{Applied: map[string]int64{}}
-		for _, topic := range inputs {
-			part.Applied[topic] = 6
-		}
-		return NewGroup(rows.Status{Group: group, Partitions: []rows.PartitionStatus{part}})
+	grouped := func() Status {
+		return Status{Process: Process{Groups: []Group{{Status: rows.Status{Group: "objects"}}, {Status: rows.Status{Group: "pools.2"}}}}}
 	}
-	s := Status{Process: Process{Groups: []Group{
-		applied("objects", topics.Pins), applied("pools.2", topics.Served, topics.TicksOf("pools.2")), applied("actors", topics.Users, topics.ActionsJoined), applied("related"),
-	}}}
-	s.AddLag(t.Context(), refusing{topics.TicksOf("pools.2")})
-	var lags []map[string]int64
-	for _, g := range s.Groups {
-		lags = append(lags, g.Lag)
+	s := grouped()
+	s.AddFlows([]topics.Flow{
+		{Topic: "pins", Readers: []topics.Lag{{Group: "objects", Topic: "pins", Records: 3}}},
+		{Topic: "served", Readers: []topics.Lag{{Group: "materialize", Topic: "served", Records: 1}, {Group: "pools.2", Topic: "served", Records: 0}}},
+		{Topic: "actions", Readers: []topics.Lag{{Group: "objects", Topic: "actions", Records: 4}}},
+	}, nil)
+	got := []map[string]int64{s.Groups[0].Lag, s.Groups[1].Lag}
+	if diff := cmp.Diff([]map[string]int64{{"pins": 3, "actions": 4}, {"served": 0}}, got); diff != "" || len(s.Flows) != 3 || len(s.Unavailable) > 0 {
+		t.Errorf("%d flows, unavailable %v, lags (-want +got):\n%s", len(s.Flows), s.Unavailable, diff)
 	}
-	if diff := cmp.Diff([]map[string]int64{{"pins": 3}, nil, {"users": 3, "actions-joined": 3}, {}}, lags); diff != "" {
-		t.Errorf("lags (-want +got):\n%s", diff)
-	}
-	if len(s.Unavailable) != 1 || s.Unavailable[0].Source != "the lag of pools.2" || !strings.Contains(s.Unavailable[0].Reason, "TOPIC_AUTHORIZATION_FAILED") {
-		t.Errorf("unavailable %q, want the lag of pools.2 with the reason", s.Unavailable)
+	s = grouped()
+	s.AddFlows(nil, kerr.TopicAuthorizationFailed)
+	if s.Groups[0].Lag != nil || len(s.Unavailable) != 1 || s.Unavailable[0].Source != "the lag of objects, pools.2" ||
+		!strings.Contains(s.Unavailable[0].Reason, "TOPIC_AUTHORIZATION_FAILED") {
+		t.Errorf("lag %v, unavailable %q, want the lag of both groups with the reason", s.Groups[0].Lag, s.Unavailable)
 	}
 }

@@ -1480,7 +1480,7 @@ export interface components {
             };
             /** @description Over the last ten seconds. */
             records_per_second: number;
-            /** @description Unprocessed records by input topic. Absent: unknown. */
+            /** @description Unprocessed records by input topic, without topics that are private to the group. Absent: unknown. */
             lag?: {
                 [key: string]: number;
             };
