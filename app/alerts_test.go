@@ -3,8 +3,11 @@ package app
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -68,8 +71,13 @@ func (s *started) gauges(metric, label string) map[string]float64 {
 	return sums
 }
 
-// awaitNotReadyMetric waits until the metric on which the alert ComponentNotReady fires reports a component.
-func (s *started) awaitNotReadyMetric(component string) {
+// awaitNotReadyMetric waits until the metric on which the alert ComponentNotReady fires has its value.
+func (s *started) awaitNotReadyMetric() {
 	s.t.Helper()
-	eventually.True(s.t, "smartfeed_component_not_ready reports "+component, func() bool { return s.gauges("smartfeed_component_not_ready", "component")[component] == 1 })
+	eventually.True(s.t, "smartfeed_ready is 0", func() bool {
+		families, err := s.metrics.Gather()
+		must.OK(s.t, err)
+		at := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "smartfeed_ready" })
+		return families[at].GetMetric()[0].GetGauge().GetValue() == 0
+	})
 }

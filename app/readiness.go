@@ -12,31 +12,21 @@ import (
 	"github.com/smartfeed/smartfeed/internal/periodic"
 	"github.com/smartfeed/smartfeed/processors"
 	"github.com/smartfeed/smartfeed/processors/rows"
-	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// missing returns the texts of notReadyReasons.
+// missing returns the required components that are not ready or have stopped, each as a sentence. It never blocks on brokers,
+// disks, or callbacks of groups.
 func (p *App) missing() []string {
-	missing := []string{}
-	for _, l := range p.notReadyReasons() {
-		missing = append(missing, l.Text)
-	}
-	return missing
-}
-
-// notReadyReasons returns the required components that are not ready or have stopped. It never blocks on brokers, disks, or
-// callbacks of groups.
-func (p *App) notReadyReasons() []api.NotReadyReason {
-	var all []api.NotReadyReason
+	all := []string{}
 	if p.health.unavailable() {
-		all = append(all, notReady("kafka", "unreachable", "no Kafka broker responds"))
+		all = append(all, "no Kafka broker responds")
 	}
 	for _, s := range p.supervisor.State() {
 		if s.Condition != processors.Running && !slices.Contains(p.optional, s.Name) {
-			all = append(all, notReady(s.Name, string(s.Condition), fmt.Sprintf("%s is %s", s.Name, s.Condition)))
+			all = append(all, fmt.Sprintf("%s is %s", s.Name, s.Condition))
 		}
 	}
 	for _, g := range p.runningGroups() {
@@ -46,59 +36,42 @@ func (p *App) notReadyReasons() []api.NotReadyReason {
 	}
 	all = append(all, p.unreadTables()...)
 	if p.verifier != nil && !p.verifier.Ready() {
-		all = append(all, notReady("auth", "unreachable", auth.ErrNoKeys.Error()))
+		all = append(all, auth.ErrNoKeys.Error())
 	}
 	if len(p.clusters) > 0 && !slices.ContainsFunc(p.clusters, (*cassandra.Store).Connected) {
-		all = append(all, notReady("feed-store", "unreachable", "no feed store is reachable"))
+		all = append(all, "no feed store is reachable")
 	}
 	return all
 }
 
-// readinessCollector exports the reasons that /readyz reports as a metric.
-type readinessCollector struct {
-	desc    *prometheus.Desc
-	reasons func() []api.NotReadyReason
-}
-
-func newReadinessCollector(reasons func() []api.NotReadyReason) readinessCollector {
-	const help = "1 for each component that is not ready, as listed by /readyz; ready components have no series."
-	return readinessCollector{prometheus.NewDesc("smartfeed_component_not_ready", help, []string{"component"}, nil), reasons}
-}
-
-// Describe implements prometheus.Collector.
-func (c readinessCollector) Describe(to chan<- *prometheus.Desc) { to <- c.desc }
-
-// Collect implements prometheus.Collector.
-func (c readinessCollector) Collect(to chan<- prometheus.Metric) {
-	collected := map[string]bool{}
-	for _, r := range c.reasons() {
-		if !collected[r.Component] { // a component may be waiting while its group recovers
-			collected[r.Component] = true
-			to <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, 1, r.Component)
+// readiness is a metric of whether the process is ready.
+func (p *App) readiness() prometheus.GaugeFunc {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "smartfeed_ready", Help: "1 if the process is ready, and otherwise 0; /readyz lists the reasons.",
+	}, func() float64 {
+		if len(p.missing()) > 0 {
+			return 0
 		}
-	}
-}
-
-func notReady(component, state, text string) api.NotReadyReason {
-	return api.NotReadyReason{Component: component, State: state, Text: text}
+		return 1
+	})
 }
 
 // unreadTables returns the global tables that are still being read.
-func (p *App) unreadTables() (all []api.NotReadyReason) {
+func (p *App) unreadTables() (all []string) {
 	for _, t := range p.tables {
 		select {
 		case <-t.ready:
 		default:
-			all = append(all, notReady(t.topic, "reading", t.topic+" is still being read"))
+			all = append(all, t.topic+" is still being read")
 		}
 	}
 	return all
 }
 
 // groupNotReady describes the progress of a group that is not ready.
-func groupNotReady(s rows.Status) api.NotReadyReason {
+func groupNotReady(s rows.Status) string {
 	if !s.Joined {
-		return notReady(s.Group, "joining", s.Group+" has no partitions yet: it is joining its consumer group")
+		return s.Group + " has no partitions yet: it is joining its consumer group"
 	}
 	var done, all int64
 	recovering := 0
@@ -112,10 +85,8 @@ func groupNotReady(s rows.Status) api.NotReadyReason {
 	if all > 0 {
 		percent = int(max(done, 0) * 100 / all)
 	}
-	l := notReady(s.Group, string(rows.StageRecovering), fmt.Sprintf("%s is not ready: %d of %d partitions are recovering, %d %% of their rows are read",
-		s.Group, recovering, len(s.Partitions), percent))
-	l.Percent = &percent
-	return l
+	return fmt.Sprintf("%s is not ready: %d of %d partitions are recovering, %d %% of their rows are read",
+		s.Group, recovering, len(s.Partitions), percent)
 }
 
 const (

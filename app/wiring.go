@@ -300,10 +300,10 @@ func (p *App) openPeers(context.Context) error {
 // openServer opens the HTTP server with the routes that this process can answer.
 func (p *App) openServer(context.Context) error {
 	deps := api.Deps{
-		Publisher: p.publisher, Verbs: p.currentVerbs, Status: p.status, Ready: p.notReadyReasons,
+		Publisher: p.publisher, Verbs: p.currentVerbs, Status: p.status, Ready: p.missing,
 		Tracer: p.tracer, Metrics: p.metrics, Gatherer: p.metrics, Log: p.log,
 	}
-	if err := p.metrics.Register(newReadinessCollector(p.notReadyReasons)); err != nil {
+	if err := p.metrics.Register(p.readiness()); err != nil {
 		return err
 	}
 	deps.Peer = p.peer()

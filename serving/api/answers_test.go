@@ -226,7 +226,7 @@ func TestPanic_FailsOnlyItsRequest(t *testing.T) {
 	broken := true
 	s := listen(t, &fakes{}, func(_ *Config, d *Deps) {
 		d.Log = log.logger(slog.LevelInfo)
-		d.Ready = func() []NotReadyReason {
+		d.Ready = func() []string {
 			if broken {
 				panic("no such part")
 			}

@@ -44,7 +44,7 @@ type Deps struct {
 	Dictionary  Dictionary                // nil: none
 	Verbs       func() schemas.Verbs      // the present verbs of actions, for validation
 	Status      func(context.Context) any // GET /v1/status, encoded as JSON
-	Ready       func() []NotReadyReason   // what is not ready; empty: ready
+	Ready       func() []string           // why the process is not ready; empty: it is ready
 	Console     http.Handler              // GET / and below; nil: there is none
 	Peer        http.Handler              // handles requests of other processes, below peers.Path; nil: no route
 	Auth        Verifier                  // verifies tokens; nil: no authentication

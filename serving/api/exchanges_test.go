@@ -421,7 +421,7 @@ var operationRows = []exchange{
 	row("GET /v1/openapi.json", "", 200, `"openapi": "3.1.0"`),
 	row("GET /docs", "", 200, "the console"),
 	row("GET /healthz", "", 200, `{"status":"alive"}`),
-	row("GET /readyz", "", 200, `{"ready":true,"missing":[],"components":[]}`),
+	row("GET /readyz", "", 200, `{"ready":true,"missing":[]}`),
 	row("GET /metrics", "", 200, ""),
 }
 
@@ -451,7 +451,7 @@ func specialExchanges() []exchange {
 		row("GET /docs", "", 0, "").but("unchanged", 304, "", func(a *exchange) {
 			a.header, a.change = []string{"If-None-Match", "*"}, func(_ *Config, d *Deps) { d.Console, _ = web.Handler() }
 		}),
-		row("GET /readyz", "", 0, "").but("not ready", 503, `{"ready":false,"missing":["pools is waiting"],"components":[{"component":"pools","state":"recovering","percent":40}]}`,
+		row("GET /readyz", "", 0, "").but("not ready", 503, `{"ready":false,"missing":["pools is waiting"]}`,
 			func(a *exchange) { a.missing = []string{"pools is waiting"} }),
 		row("GET /metrics", "", 0, "").but("too many scrapes", 503, "", func(a *exchange) {
 			a.prepare = func(s *Server) {

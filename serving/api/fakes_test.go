@@ -446,15 +446,11 @@ func (f *fakes) status(context.Context) any {
 	}
 }
 
-func (f *fakes) ready() (all []NotReadyReason) {
+func (f *fakes) ready() []string {
 	if f.fail != nil {
 		panic(f.fail)
 	}
-	percent := 40
-	for _, text := range f.missing {
-		all = append(all, NotReadyReason{Component: "pools", State: "recovering", Percent: &percent, Text: text})
-	}
-	return all
+	return f.missing
 }
 
 func (f *fakes) deps() Deps {

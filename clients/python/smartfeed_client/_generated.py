@@ -442,16 +442,6 @@ class Liveness(TypedDict):
 class Readiness(TypedDict):
     ready: bool
     missing: list[str]
-    components: list[NotReadyReason]
-
-
-class _NotReadyReason(TypedDict):
-    component: str
-    state: str
-
-
-class NotReadyReason(_NotReadyReason, total=False):
-    percent: int
 
 
 class _Component(TypedDict):

@@ -1411,18 +1411,8 @@ export interface components {
         };
         Readiness: {
             ready: boolean;
-            /** @description The reasons why the process is not ready, for people. */
+            /** @description The reasons why the process is not ready. */
             missing: string[];
-            /** @description The same reasons for programs. */
-            components: components["schemas"]["NotReadyReason"][];
-        };
-        NotReadyReason: {
-            /** @description The name: kafka, a component or group as in /v1/status, a global table, or a store. */
-            component: string;
-            /** @description Its state: the condition of a component; joining or recovering for a group; reading for a global table; unreachable. */
-            state: string;
-            /** @description Percentage of the rows that have been recovered. */
-            percent?: number;
         };
         Component: {
             name: string;
@@ -3924,8 +3914,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "ready": true,
-                     *       "missing": [],
-                     *       "components": []
+                     *       "missing": []
                      *     }
                      */
                     "application/json": components["schemas"]["Readiness"];
@@ -3945,13 +3934,6 @@ export interface operations {
                      *       "ready": false,
                      *       "missing": [
                      *         "pools is not ready: 2 of 8 partitions are recovering, 40 % of their rows are read"
-                     *       ],
-                     *       "components": [
-                     *         {
-                     *           "component": "pools",
-                     *           "state": "recovering",
-                     *           "percent": 40
-                     *         }
                      *       ]
                      *     }
                      */
