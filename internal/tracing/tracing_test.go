@@ -24,7 +24,8 @@ func TestParse_RejectsMalformedHeaders(t *testing.T) {
 	}{
 		{"valid", good, true},
 		{"not sampled", strings.TrimSuffix(good, "1") + "0", true},
-		{"further flags", strings.TrimSuffix(good, "01") + "ff", true},
+		{"with the flag of random ids", strings.TrimSuffix(good, "01") + "03", true},
+		{"reserved flags", strings.TrimSuffix(good, "01") + "ff", false},
 		{"later version with more fields", "cc" + good[2:] + "-more-fields", true},
 		{"later version without a separator", "cc" + good[2:] + "more", false},
 		{"this version with more fields", good + "-more", false},
