@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"reflect"
 	"strings"
 	"time"
@@ -35,33 +34,22 @@ func Write(w io.Writer, cfg, defaults any, o Options) error {
 }
 
 // Values returns a configuration as maps, lists and scalars for JSON. JSON has no infinity, so it is the string ".inf".
-func Values(cfg, defaults any, o Options) (any, error) {
+func Values(cfg, defaults any, o Options) (values any, err error) {
 	root, err := encode(cfg, defaults, o)
 	if err != nil {
 		return nil, err
 	}
-	return valuesOf(root), nil
+	quoteInfinity(root)
+	return values, root.Decode(&values)
 }
 
-func valuesOf(n *yaml.Node) (v any) {
-	switch n.Kind {
-	case yaml.MappingNode:
-		values := map[string]any{}
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			values[n.Content[i].Value] = valuesOf(n.Content[i+1])
-		}
-		return values
-	case yaml.SequenceNode:
-		values := make([]any, len(n.Content))
-		for i, element := range n.Content {
-			values[i] = valuesOf(element)
-		}
-		return values
+func quoteInfinity(n *yaml.Node) {
+	if n.Value == ".inf" || n.Value == "-.inf" {
+		n.SetString(n.Value)
 	}
-	if err := n.Decode(&v); err != nil || v == math.Inf(1) || v == math.Inf(-1) {
-		return n.Value
+	for _, child := range n.Content {
+		quoteInfinity(child)
 	}
-	return v
 }
 
 // encode returns a configuration as a YAML node, with the options applied.
