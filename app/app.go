@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/smartfeed/smartfeed/internal/periodic"
 	"github.com/smartfeed/smartfeed/internal/reload"
 	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/internal/tracing"
@@ -171,14 +172,9 @@ func Open(ctx context.Context, o Options) (*App, error) {
 // Ready returns nil once the App is ready. If ctx is done before, it returns an error with the components that are not ready.
 // Run must be running.
 func (p *App) Ready(ctx context.Context) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for len(p.missing()) > 0 {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("wait until the app is ready: %v: %w", p.missing(), context.Cause(ctx))
-		}
+	err := periodic.Until(ctx, 20*time.Millisecond, func() (bool, error) { return len(p.missing()) == 0, nil })
+	if err != nil {
+		return fmt.Errorf("wait until the app is ready: %v: %w", p.missing(), err)
 	}
 	return nil
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/smartfeed/smartfeed/internal/periodic"
 )
 
 // Log reads partitions by offset, without a consumer group. Unlike a consumer, it returns its position even where no record
@@ -243,7 +245,7 @@ func (l *Log) ReadAround(ctx context.Context, topic string, partition int32, fro
 // ReadTo calls visit for the committed records of a partition from an offset up to end, exclusive. It waits for
 // transactions that are still open below end. An error of visit stops it and is returned.
 func (l *Log) ReadTo(ctx context.Context, topic string, partition int32, from, end int64, visit func(*kgo.Record) error) error {
-	return poll(ctx, 10*time.Millisecond, func() (bool, error) {
+	return periodic.Until(ctx, 10*time.Millisecond, func() (bool, error) {
 		for from < end {
 			records, next, err := l.Read(ctx, topic, partition, from)
 			if err == nil {

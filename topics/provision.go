@@ -13,6 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/internal/periodic"
 )
 
 // Plan is the difference between a catalogue and the brokers.
@@ -340,7 +342,7 @@ const settingsPatience = 15 * time.Second
 // them have applied a change, and a process that verifies the topics next would not start.
 func awaitApplied(ctx context.Context, client *kgo.Client, want []Topic) error {
 	until := time.Now().Add(settingsPatience)
-	return poll(ctx, 20*time.Millisecond, func() (bool, error) {
+	return periodic.Until(ctx, 20*time.Millisecond, func() (bool, error) {
 		led, err := allLed(ctx, client, want)
 		if !led || err != nil {
 			return false, err
@@ -376,20 +378,4 @@ func allLed(ctx context.Context, client *kgo.Client, list []Topic) (bool, error)
 		}
 	}
 	return true, nil
-}
-
-// poll calls done at intervals until it returns true or an error, or until ctx is canceled.
-func poll(ctx context.Context, every time.Duration, done func() (bool, error)) error {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		if ok, err := done(); ok || err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick.C:
-		}
-	}
 }

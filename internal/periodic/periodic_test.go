@@ -21,3 +21,20 @@ func TestRun(t *testing.T) {
 		}
 	})
 }
+
+func TestUntil(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls, broken, late := 0, errors.New("broken"), errors.New("late")
+		if err := Until(t.Context(), time.Hour, func() (bool, error) { calls++; return calls == 3, nil }); err != nil || calls != 3 {
+			t.Errorf("got %d calls, %v, want three", calls, err)
+		}
+		if err := Until(t.Context(), time.Hour, func() (bool, error) { return false, broken }); !errors.Is(err, broken) {
+			t.Errorf("got %v, want the error of the task", err)
+		}
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, late)
+		defer cancel()
+		if err := Until(ctx, time.Hour, func() (bool, error) { return false, nil }); !errors.Is(err, late) {
+			t.Errorf("got %v, want the cause", err)
+		}
+	})
+}
