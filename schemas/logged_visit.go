@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // LoggedVisit has the new items of one visit of a sampled user, as the policy chose them, for training and evaluation. Topic
@@ -76,22 +77,15 @@ type Choice struct {
 func (v *LoggedVisit) LimitBytes(maxBytes int) {
 	left := maxBytes - v.maxEncodedBytes()
 	for i := range v.Items {
-		for j := range v.Items[i].Choices {
-			left -= v.Items[i].Choices[j].maxEncodedBytes()
+		it := &v.Items[i]
+		for j := range it.Choices {
+			left -= it.Choices[j].maxEncodedBytes()
 		}
-		if left < 0 {
-			v.omitChoices(i)
-			return
+		if left < 0 { // and then for all later items
+			it.Choices, it.Choice = nil, -1
+			v.Cut++
 		}
 	}
-}
-
-// omitChoices omits the choices of the items from an index on.
-func (v *LoggedVisit) omitChoices(from int) {
-	for i := from; i < len(v.Items); i++ {
-		v.Items[i].Choices, v.Items[i].Choice = nil, -1
-	}
-	v.Cut = int32(len(v.Items) - from)
 }
 
 // maxEncodedBytes returns an upper bound of the bytes of the encoded record without choices. Each length takes at most 5 bytes.
@@ -130,14 +124,7 @@ func (n LoggedNumber) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (n *LoggedNumber) UnmarshalJSON(text []byte) error {
-	if len(text) == 0 || text[0] != '"' {
-		return json.Unmarshal(text, (*float64)(n))
-	}
-	var name string
-	if err := json.Unmarshal(text, &name); err != nil {
-		return err
-	}
-	f, err := strconv.ParseFloat(name, 64)
+	f, err := strconv.ParseFloat(strings.Trim(string(text), `"`), 64)
 	*n = LoggedNumber(f)
 	return err
 }

@@ -8,8 +8,8 @@ import (
 
 // A feed that counts a save as three clicks, and avoids pins that users hide.
 func ExampleOutputs_Combine() {
-	outputs := inference.Outputs{"click": {0.2, 0.3}, "save": {0.1, 0.1}, "hide": {0, 0.1}}
-	for _, score := range outputs.Combine(map[string]float64{"save": 3, "click": 1, "hide": -5}, 2) {
+	outputs := inference.Outputs{Names: []string{"click", "save", "hide"}, Rows: [][]float64{{0.2, 0.1, 0}, {0.3, 0.1, 0.1}}}
+	for _, score := range outputs.Combine(map[string]float64{"save": 3, "click": 1, "hide": -5}) {
 		fmt.Printf("%.1f\n", score)
 	}
 	// Output:

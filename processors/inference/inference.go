@@ -11,7 +11,6 @@ package inference
 
 import (
 	"context"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -84,9 +83,12 @@ type Candidate struct {
 	Features map[string]float32 `json:"features,omitempty"` // set by Infer, if the protocol is JSON
 }
 
-// Outputs are the outputs of a model by name: one number for each candidate of the request. A number is NaN if the model
-// returned none for the candidate.
-type Outputs map[string][]float64
+// Outputs are the outputs of a model: a row for each candidate of the request, with a number for each name. A number is NaN if the
+// model returned none for the candidate.
+type Outputs struct {
+	Names []string
+	Rows  [][]float64
+}
 
 // Model is a model. Service calls it.
 type Model struct {
@@ -108,24 +110,20 @@ func (m *Model) Infer(ctx context.Context, req Request) (Outputs, error) {
 // maxOutput is the largest absolute value of an output that counts. Sums with larger ones may not be finite.
 const maxOutput = 1e6
 
-// Combine returns the weighted sum of the outputs for each candidate. Without weights it is the only output. A number that is
+// Combine returns the weighted sum of the outputs for each candidate. Without weights, each has the weight 1. A number that is
 // not finite, or above 1e6, makes the sum NaN.
-func (o Outputs) Combine(weights map[string]float64, candidates int) []float64 {
-	sums := make([]float64, candidates)
-	if len(weights) == 0 {
-		weights = map[string]float64{}
-		for name := range o {
-			weights[name] = 1
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(weights)) {
-		values := o[name]
-		for i := range sums {
-			if i >= len(values) || !(math.Abs(values[i]) <= maxOutput) {
-				sums[i] = math.NaN()
-				continue
+func (o Outputs) Combine(weights map[string]float64) []float64 {
+	sums := make([]float64, len(o.Rows))
+	for i, row := range o.Rows {
+		for k, name := range o.Names {
+			weight, given := weights[name]
+			if !given {
+				weight = 1
 			}
-			sums[i] += weights[name] * values[i]
+			if !(math.Abs(row[k]) <= maxOutput) {
+				weight = math.NaN()
+			}
+			sums[i] += weight * row[k]
 		}
 	}
 	return sums

@@ -75,7 +75,7 @@ func float32s(values ...float32) (data []byte) {
 func TestInfer_JSON(t *testing.T) {
 	m, requests := model(t, configured(inference.JSON), `{"outputs":{"save":{"pin:2":0.5,"pin:1":-1},"hide":{"pin:1":7}}}`, nil)
 	got := must.Get(m.Infer(t.Context(), question("hide", "save")))(t)
-	want := inference.Outputs{"save": {-1, 0.5}, "hide": {7, math.NaN()}}
+	want := inference.Outputs{Names: []string{"hide", "save"}, Rows: [][]float64{{7, -1}, {math.NaN(), 0.5}}}
 	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs()); diff != "" {
 		t.Errorf("outputs (-want +got):\n%s", diff)
 	}
@@ -90,7 +90,7 @@ func TestInfer_JSON(t *testing.T) {
 func TestInfer_JSONWithUnknownValues(t *testing.T) {
 	m, _ := model(t, configured(inference.JSON), `{"scores":{"pin:1":1,"pin:2":2},"debug":[0`+strings.Repeat(",0", 200)+`]}`, nil)
 	got := must.Get(m.Infer(t.Context(), question()))(t)
-	if diff := cmp.Diff(inference.Outputs{"score": {1, 2}}, got); diff != "" {
+	if diff := cmp.Diff(inference.Outputs{Names: []string{"score"}, Rows: [][]float64{{1}, {2}}}, got); diff != "" {
 		t.Errorf("outputs (-want +got):\n%s", diff)
 	}
 }
@@ -103,12 +103,12 @@ func TestInfer_TensorsInJSON(t *testing.T) {
 		want     inference.Outputs
 	}{
 		"first output": {nil, ``, `{"outputs":[{"name":"predict","shape":[2,1],"datatype":"FP64","data":[1.5,2]},{"name":"x","shape":[2],"data":[0,0]}]}`,
-			inference.Outputs{"predict": {1.5, 2}}},
+			inference.Outputs{Names: []string{"predict"}, Rows: [][]float64{{1.5}, {2}}}},
 		"heads": {[]string{"save", "hide"}, `,"outputs":[{"name":"save"},{"name":"hide"}]`,
 			`{"outputs":[{"name":"hide","shape":[2],"data":[0.1,0.2]},{"name":"save","shape":[2],"data":[1,2]}]}`,
-			inference.Outputs{"save": {1, 2}, "hide": {0.1, 0.2}}},
+			inference.Outputs{Names: []string{"save", "hide"}, Rows: [][]float64{{1, 0.1}, {2, 0.2}}}},
 		"columns": {[]string{"proba[0]", "proba[1]"}, `,"outputs":[{"name":"proba"}]`, `{"outputs":[{"name":"proba","shape":[2,2],"data":[[0.9,0.1],[0.2,0.8]]}]}`,
-			inference.Outputs{"proba[0]": {0.9, 0.2}, "proba[1]": {0.1, 0.8}}},
+			inference.Outputs{Names: []string{"proba[0]", "proba[1]"}, Rows: [][]float64{{0.9, 0.1}, {0.2, 0.8}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, requests := model(t, configured(inference.OpenInference), c.response, nil)
@@ -133,7 +133,8 @@ func TestInfer_BinaryTensors(t *testing.T) {
 	tensors = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(tensors, math.Float64bits(0.1)), math.Float64bits(2))
 	m, requests := model(t, configured(inference.OpenInferenceBinary), response, tensors)
 	got := must.Get(m.Infer(t.Context(), question("save", "hide", "class")))(t)
-	if diff := cmp.Diff(inference.Outputs{"hide": {0.25, -1}, "save": {0.1, 2}, "class": {3, -1}}, got); diff != "" {
+	want := inference.Outputs{Names: []string{"save", "hide", "class"}, Rows: [][]float64{{0.1, 0.25, 3}, {2, -1, -1}}}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("outputs (-want +got):\n%s", diff)
 	}
 	request := (*requests)[0]
@@ -175,17 +176,17 @@ func TestInfer_RejectsResponses(t *testing.T) {
 
 func TestCombine(t *testing.T) {
 	nan := math.NaN()
-	o := inference.Outputs{"save": {0.5, 1, nan, 1e7}, "hide": {1, 0, 0, 0}}
+	heads := inference.Outputs{Names: []string{"hide", "save"}, Rows: [][]float64{{1, 0.5}, {0, 1}, {0, nan}, {0, 1e7}}}
 	for name, c := range map[string]struct {
 		of      inference.Outputs
 		weights map[string]float64
 		want    []float64
 	}{
-		"weights":        {o, map[string]float64{"save": 3, "hide": -5}, []float64{-3.5, 3, nan, nan}},
-		"the only one":   {inference.Outputs{"predict": {1, 2, 3, 4}}, nil, []float64{1, 2, 3, 4}},
-		"missing output": {o, map[string]float64{"save": 1, "click": 1}, []float64{nan, nan, nan, nan}},
+		"weights":      {heads, map[string]float64{"save": 3, "hide": -5}, []float64{-3.5, 3, nan, nan}},
+		"the only one": {inference.Outputs{Names: []string{"predict"}, Rows: [][]float64{{1}, {2}}}, nil, []float64{1, 2}},
+		"no candidate": {inference.Outputs{}, nil, []float64{}},
 	} {
-		if diff := cmp.Diff(c.want, c.of.Combine(c.weights, 4), cmpopts.EquateNaNs()); diff != "" {
+		if diff := cmp.Diff(c.want, c.of.Combine(c.weights), cmpopts.EquateNaNs()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

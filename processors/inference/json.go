@@ -3,7 +3,6 @@ package inference
 import (
 	"context"
 	"math"
-	"slices"
 
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -30,25 +29,20 @@ func (m *Model) inferJSON(ctx context.Context, req Request) (Outputs, error) {
 	}
 	var response jsonResponse
 	if err := m.service.Call(ctx, req, &response, responseValues*m.cfg.MaxCandidates); err != nil {
-		return nil, err
+		return Outputs{}, err
 	}
+	outputs, of := Outputs{Names: req.Outputs, Rows: make([][]float64, len(req.Candidates))}, response.Outputs
 	if len(req.Outputs) == 0 {
-		return Outputs{onlyOutput: inOrder(req.Candidates, response.Scores)}, nil
+		outputs.Names, of = []string{onlyOutput}, map[string]map[schemas.PinID]float64{onlyOutput: response.Scores}
 	}
-	outputs := make(Outputs, len(req.Outputs))
-	for _, name := range req.Outputs {
-		outputs[name] = inOrder(req.Candidates, response.Outputs[name])
-	}
-	return outputs, nil
-}
-
-// inOrder returns the number of each candidate's pin, or NaN.
-func inOrder(list []Candidate, of map[schemas.PinID]float64) []float64 {
-	values := slices.Repeat([]float64{math.NaN()}, len(list))
-	for i := range list {
-		if v, ok := of[list[i].Pin]; ok {
-			values[i] = v
+	for i := range req.Candidates {
+		for _, name := range outputs.Names {
+			n, returned := of[name][req.Candidates[i].Pin]
+			if !returned {
+				n = math.NaN()
+			}
+			outputs.Rows[i] = append(outputs.Rows[i], n)
 		}
 	}
-	return values
+	return outputs, nil
 }

@@ -32,8 +32,8 @@ func TestRealModels_ReturnProbabilities(t *testing.T) {
 			outputs := must.Get(inference.New(cfg, service).Infer(t.Context(), req))(t)
 			for i, row := range req.Values {
 				want := 1 / (1 + math.Exp(-(2*float64(row[0]) - float64(row[1]) + 0.5)))
-				if got := outputs["predict_proba[1]"][i]; math.Abs(got-want) > 1e-6 || math.Abs(1-got-outputs["predict_proba[0]"][i]) > 1e-6 {
-					t.Errorf("candidate %d: got %v of %v, want %v", i, got, outputs, want)
+				if got := outputs.Rows[i]; math.Abs(got[0]-want) > 1e-6 || math.Abs(1-got[0]-got[1]) > 1e-6 {
+					t.Errorf("candidate %d: got %v, want %v", i, got, want)
 				}
 			}
 		})

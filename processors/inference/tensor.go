@@ -56,27 +56,26 @@ func outputsOf(all []tensors.Tensor, names []string, n int, binaries []byte) (Ou
 			err = fmt.Errorf("%d numbers of shape %v: want the same number for each of %d candidates", len(values), t.Shape, n)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("output %q: %w", t.Name, err)
+			return Outputs{}, fmt.Errorf("output %q: %w", t.Name, err)
 		}
 		decoded[t.Name], binaries = values, rest
 	}
 	if len(names) == 0 && len(all) > 0 {
 		names = []string{all[0].Name}
 	}
-	outputs := make(Outputs, len(names))
+	outputs := Outputs{names, make([][]float64, n)}
 	for _, name := range names {
 		output, col := column(name)
 		values, found := decoded[output]
 		columns := len(values) / n
 		switch {
 		case !found:
-			return nil, fmt.Errorf("output %q is missing", output)
+			return Outputs{}, fmt.Errorf("output %q is missing", output)
 		case col >= columns || col < 0 && columns != 1:
-			return nil, fmt.Errorf("output %q has %d columns for %d candidates: want one, or its number as in %[1]q[1]", output, columns, n)
+			return Outputs{}, fmt.Errorf("output %q has %d columns for %d candidates: want one, or its number as in %[1]q[1]", output, columns, n)
 		}
-		outputs[name] = make([]float64, n)
 		for i := range n {
-			outputs[name][i] = values[i*columns+max(col, 0)]
+			outputs.Rows[i] = append(outputs.Rows[i], values[i*columns+max(col, 0)])
 		}
 	}
 	return outputs, nil

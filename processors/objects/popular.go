@@ -148,8 +148,8 @@ func (t table) takeSlot(sum decay.Amount) int64 {
 	if full && score(sum, halfLife) <= score(known.sum, halfLife) {
 		return 0
 	}
-	taken := t.slots()
-	if free := firstFree(taken); free <= int64(t.cfg.Popular.MaxPins) {
+	taken, free := t.slots()
+	if free <= int64(t.cfg.Popular.MaxPins) {
 		return free
 	}
 	weaker := func(a, b slot) int { return cmp.Compare(score(a.sum, halfLife), score(b.sum, halfLife)) }
@@ -163,29 +163,25 @@ func (t table) takeSlot(sum decay.Amount) int64 {
 	return number
 }
 
-// slots returns the slots in use, by number. It frees those above the maximum, which may have been lowered.
-func (t table) slots() (taken []slot) {
+// slots returns the slots in use, by number, and the lowest number of a free one. It frees those above the maximum, which may have been
+// lowered.
+func (t table) slots() (taken []slot, free int64) {
 	var over []int64
+	free = 1
 	rows.LoadEach(t.tx.Common(), []byte{slotRow}, func(number string, s slot) {
-		if s.number = int64(binary.BigEndian.Uint32([]byte(number))); s.number > int64(t.cfg.Popular.MaxPins) {
+		s.number = int64(binary.BigEndian.Uint32([]byte(number)))
+		if s.number > int64(t.cfg.Popular.MaxPins) {
 			over = append(over, s.number)
 			return
 		}
-		taken = append(taken, s)
+		if taken = append(taken, s); s.number == free {
+			free++
+		}
 	})
 	for _, number := range over {
 		t.freeSlot(number)
 	}
-	return taken
-}
-
-// firstFree returns the lowest number of a free slot.
-func firstFree(taken []slot) int64 {
-	free := int64(1)
-	for free <= int64(len(taken)) && taken[free-1].number == free {
-		free++
-	}
-	return free
+	return taken, free
 }
 
 func (t table) freeSlot(number int64) {

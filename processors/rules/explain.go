@@ -105,7 +105,7 @@ func since(m *schemas.Memory, pin schemas.PinID) schemas.Micros {
 // scoresOf returns the scores of a pin in the queues that have it.
 func scoresOf(queues []queue, terms []term, pin schemas.PinID) (list []SourceScore) {
 	for _, q := range queues {
-		if i := slices.IndexFunc(q.items, func(it item) bool { return it.Pin == pin }); i >= 0 {
+		if i := q.index(pin); i >= 0 {
 			it := &q.items[i]
 			list = append(list, SourceScore{Source: q.source, RankScore: it.rankScore, Parts: parts(it.Candidate, terms), Rank: i + 1})
 		}

@@ -32,20 +32,17 @@ func (f Feed) Logged(v Visit, pools []Pool, k Signals) schemas.LoggedVisit {
 
 // partsOf returns the parts of an item's score, or nil if it is an exploration draw.
 func (d *decision) partsOf(it *schemas.ServedItem, terms []term) map[string]float64 {
-	for _, q := range d.all {
-		if q.source != it.Source {
-			continue
-		}
-		if i := slices.IndexFunc(q.items, func(of item) bool { return of.Pin == it.Pin }); i >= 0 {
-			all := parts(q.items[i].Candidate, terms)
-			all["write_time"] = float64(q.items[i].PoolScore)
-			if d.feed.Spacing.Strength > 0 {
-				all["spacing"] = float64(it.RankScore - q.items[i].rankScore)
-			}
-			return all
-		}
+	at := slices.IndexFunc(d.all, func(q queue) bool { return q.source == it.Source })
+	if at < 0 {
+		return nil
 	}
-	return nil
+	of := &d.all[at].items[d.all[at].index(it.Pin)]
+	all := parts(of.Candidate, terms)
+	all["write_time"] = float64(of.PoolScore)
+	if d.feed.Spacing.Strength > 0 {
+		all["spacing"] = float64(it.RankScore - of.rankScore)
+	}
+	return all
 }
 
 // addChoices adds the choices of a randomized arrangement to its items.

@@ -80,38 +80,23 @@ func (a *arrangement) optionsWith(caps Caps, queues []queue, n int) (list []opti
 	return list
 }
 
-// weigh sets the probabilities of the options of a place. The options of a source are adjacent, the best first.
+// weigh sets the probabilities of the options of a place: a source is drawn by its share, and then one of its options by the softmax
+// of the scores. The options of a source are adjacent, the best first.
 func (f Feed) weigh(options []option) {
-	shares := 0.0
-	for i := range options {
-		if isFirst(options, i) {
-			shares += f.Share(options[i].Source)
-		}
-	}
-	for from := 0; from < len(options); {
-		to := from + 1
-		for to < len(options) && !isFirst(options, to) {
-			to++
-		}
-		softmax(options[from:to], f.Randomize.Temperature, f.Share(options[from].Source)/shares)
-		from = to
-	}
-}
-
-// isFirst reports whether an option is the first of its source.
-func isFirst(options []option, i int) bool { return i == 0 || options[i].Source != options[i-1].Source }
-
-// softmax sets the probabilities of the options of one source, the best first.
-func softmax(options []option, temperature, ofSource float64) {
-	sum := 0.0
+	sums, shares, best := map[schemas.Source]float64{}, 0.0, schemas.RankScore(0)
 	for i := range options {
 		o := &options[i]
-		o.SourceProbability = ofSource
-		o.Probability = math.Exp(float64(o.rankScore-options[0].rankScore) / temperature)
-		sum += o.Probability
+		if sums[o.Source] == 0 {
+			best = o.rankScore
+			shares += f.Share(o.Source)
+		}
+		o.Probability = math.Exp(float64(o.rankScore-best) / f.Randomize.Temperature)
+		sums[o.Source] += o.Probability
 	}
 	for i := range options {
-		options[i].Probability *= ofSource / sum
+		o := &options[i]
+		o.SourceProbability = f.Share(o.Source) / shares
+		o.Probability *= o.SourceProbability / sums[o.Source]
 	}
 }
 

@@ -20,6 +20,11 @@ type queue struct {
 	items  []item
 }
 
+// index returns the index of a pin, or -1.
+func (q queue) index(pin schemas.PinID) int {
+	return slices.IndexFunc(q.items, func(it item) bool { return it.Pin == pin })
+}
+
 // rescore returns the items of every source that has a share, best first by the score in the response, ties by pin.
 func (f Feed) rescore(pools []Pool, k Signals) []queue {
 	pools = slices.DeleteFunc(slices.Clone(pools), func(p Pool) bool { return f.Share(p.Source) == 0 })

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -92,7 +91,7 @@ func postObject[Q any](s *Server, answer func(http.ResponseWriter, *http.Request
 
 // postFeatures answers with JSON, or with tensors if the caller accepts them.
 func (s *Server) postFeatures(w http.ResponseWriter, r *http.Request, req feature.Request) error {
-	if !acceptsTensors(r.Header.Values("Accept")) {
+	if !strings.Contains(strings.ToLower(strings.Join(r.Header.Values("Accept"), ",")), binaryContent) {
 		answer, err := s.features(r.Context(), req)
 		if err != nil {
 			return err
@@ -119,17 +118,6 @@ func (s *Server) postFeatures(w http.ResponseWriter, r *http.Request, req featur
 
 // binaryContent is the media type of tensors as bytes after JSON.
 const binaryContent = "application/octet-stream"
-
-// acceptsTensors reports whether the lists of media types contain binaryContent.
-func acceptsTensors(lists []string) bool {
-	for list := range strings.SplitSeq(strings.Join(lists, ","), ",") {
-		kind, _, err := mime.ParseMediaType(list)
-		if err == nil && kind == binaryContent {
-			return true
-		}
-	}
-	return false
-}
 
 // leastObject is the minimum number of bytes for a request with a JSON object: the buffer of its connection.
 const leastObject = 4 << 10

@@ -19,11 +19,10 @@ const (
 // rewardModel is a ridge regression of the reward of a choice on its score, its outputs, its source and its position. It has
 // one fit per fold, to the rows of the other folds.
 type rewardModel struct {
-	outputs      []string
-	sources      []string
-	row          []float64 // of a regression, with the reward in the last column; is reused
-	equations    [folds]equations
-	coefficients [folds][]float64
+	outputs   []string
+	sources   []string
+	row       []float64 // of a regression, with the reward in the last column; is reused
+	equations [folds]equations
 }
 
 func newRewardModel(outputs []string) *rewardModel {
@@ -78,11 +77,11 @@ func (m *rewardModel) add(r *training.Row, reward float64) {
 // solve computes the coefficients of all folds.
 func (m *rewardModel) solve() {
 	for f := range m.equations {
-		m.coefficients[f] = m.equations[f].solve()
+		m.equations[f].solve()
 	}
 }
 
-// equations are the normal equations of a regression. The last column is the right side.
+// equations are the normal equations of a regression. The last column is the right side, and after solve the coefficients.
 type equations [][]float64
 
 // add adds a row of the regression.
@@ -94,9 +93,9 @@ func (e equations) add(x []float64) {
 	}
 }
 
-// solve returns the coefficients, by Gauss-Jordan elimination in place, which is stable because the penalty makes the equations
+// solve computes the coefficients, by Gauss-Jordan elimination in place, which is stable because the penalty makes the equations
 // positive definite. A column without values has the coefficient 0.
-func (e equations) solve() []float64 {
+func (e equations) solve() {
 	for i := range e {
 		e[i][i] = e[i][i]*(1+penalty) + math.SmallestNonzeroFloat64
 	}
@@ -108,21 +107,19 @@ func (e equations) solve() []float64 {
 			}
 		}
 	}
-	x := make([]float64, len(e))
 	for i := range e {
-		x[i] = e[i][len(e)] / e[i][i]
+		e[i][len(e)] /= e[i][i]
 	}
-	return x
 }
 
 // predict returns the expected reward of a row's place under the given probabilities, and that of the shown choice.
 func (m *rewardModel) predict(r *training.Row, probabilities []float64) (mean, shown float64) {
-	coefficients, best := m.coefficients[foldOf(r.User)], best(r)
+	solved, best := m.equations[foldOf(r.User)], best(r)
 	for i, c := range r.Choices {
 		y := 0.0
 		x := m.columns(r, c, best)
-		for k, coefficient := range coefficients {
-			y += x[k] * coefficient
+		for k := range solved {
+			y += x[k] * solved[k][len(solved)]
 		}
 		mean += probabilities[i] * y
 		if i == int(r.Choice) {

@@ -1,9 +1,6 @@
 package generator
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/smartfeed/smartfeed/processors/inference"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -37,31 +34,28 @@ func (m *inferred) addTo(v *schemas.LoggedVisit) {
 	for _, name := range m.features {
 		v.Features = append(v.Features, schemas.LoggedFeature{Name: name, Width: 1})
 	}
-	v.Outputs = slices.Sorted(maps.Keys(m.outputs))
-	row := make(map[schemas.PinID]int, len(m.request.Candidates))
+	v.Outputs = m.outputs.Names
+	values, outputs := map[schemas.PinID][]schemas.LoggedNumber{}, map[schemas.PinID][]schemas.LoggedNumber{}
 	for i := range m.request.Candidates {
-		row[m.request.Candidates[i].Pin] = i
+		pin := m.request.Candidates[i].Pin
+		outputs[pin] = logged(m.outputs.Rows[i])
+		if len(m.features) > 0 {
+			values[pin] = logged(m.request.Values[i])
+		}
 	}
 	for i := range v.Items {
 		item := &v.Items[i]
-		if at, received := row[item.Pin]; received {
-			item.Values, item.Outputs = m.at(at, v.Outputs)
-		}
+		item.Values, item.Outputs = values[item.Pin], outputs[item.Pin]
 		for j := range item.Choices {
-			if at, received := row[item.Choices[j].Pin]; received {
-				_, item.Choices[j].Outputs = m.at(at, v.Outputs)
-			}
+			item.Choices[j].Outputs = outputs[item.Choices[j].Pin]
 		}
 	}
 }
 
-// at returns the values of a row, and the outputs for it in the order of names.
-func (m *inferred) at(row int, names []string) (values, outputs []schemas.LoggedNumber) {
-	for i := range m.features {
-		values = append(values, schemas.LoggedNumber(m.request.Values[row][i]))
+func logged[T float32 | float64](numbers []T) []schemas.LoggedNumber {
+	list := make([]schemas.LoggedNumber, len(numbers))
+	for i, n := range numbers {
+		list[i] = schemas.LoggedNumber(n)
 	}
-	for _, name := range names {
-		outputs = append(outputs, schemas.LoggedNumber(m.outputs[name][row]))
-	}
-	return values, outputs
+	return list
 }

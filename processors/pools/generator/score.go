@@ -60,7 +60,7 @@ func modelScorer(cfg inference.Config, service *external.Service, features Featu
 			c.inferred = &inferred{cfg.Features, req, outputs}
 		}
 		scores := make(map[schemas.PinID]float64, len(req.Candidates))
-		for i, sum := range outputs.Combine(c.rules.Utility, len(req.Candidates)) {
+		for i, sum := range outputs.Combine(c.rules.Utility) {
 			scores[req.Candidates[i].Pin] = sum
 		}
 		return scores, nil
