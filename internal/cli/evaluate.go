@@ -3,8 +3,6 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +12,7 @@ import (
 )
 
 func (p *program) evaluateCommand() *cobra.Command {
-	cfg, policy, effect := evaluate.DefaultConfig(), "", "5%"
+	cfg, policy := evaluate.DefaultConfig(), ""
 	cmd := &cobra.Command{
 		Use:   "evaluate DIR",
 		Short: "Compare experiment arms, and estimate a new policy, from exported training rows",
@@ -28,8 +26,11 @@ propensity scoring (IPS), self-normalized (SNIPS), and doubly robust. The file h
 little of what the policy would do.`,
 		Example: "  smartfeed evaluate rows --action save --action hide\n  smartfeed evaluate rows --policy policy.yaml -o json",
 		Args:    cobra.ExactArgs(1),
-		RunE: p.prints(func(_ *cobra.Command, args []string) (any, error) {
-			if err := configureEvaluation(&cfg, policy, effect); err != nil {
+		RunE: p.prints(func(_ *cobra.Command, args []string) (_ any, err error) {
+			if policy != "" {
+				cfg.Policy, err = evaluate.ReadPolicy(policy)
+			}
+			if err = cmp.Or(err, cfg.Validate()); err != nil {
 				return nil, usage(err)
 			}
 			log, err := training.Open(args[0])
@@ -44,28 +45,12 @@ little of what the policy would do.`,
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVar(&cfg.Feed, "feed", "", "feed (default all, or that of the policy)")
 	f.StringArrayVar(&cfg.Actions, "action", nil, "verb of the actions; repeatable (default all labels)")
 	f.StringVar(&policy, "policy", "", "file with a policy to estimate")
 	f.Float64Var(&cfg.MinOverlap, "min-overlap", cfg.MinOverlap, "minimum effective sample size for a policy, as a share of the places")
-	f.StringVar(&effect, "effect", effect, "relative effect to detect")
+	f.Float64Var(&cfg.Effect, "effect", cfg.Effect, "relative effect to detect, 0.05 for 5 %")
 	_ = cmd.MarkFlagFilename("policy", "yaml", "yml") // the flag exists: it was added above
 	return cmd
-}
-
-// configureEvaluation sets what flags have as text.
-func configureEvaluation(cfg *evaluate.Config, policy, effect string) (err error) {
-	percent, err := strconv.ParseFloat(strings.TrimSuffix(effect, "%"), 64)
-	if err != nil || !strings.HasSuffix(effect, "%") {
-		return fmt.Errorf("effect: %q: want a percentage such as 5%%", effect)
-	}
-	cfg.Effect = percent / 100
-	if policy != "" {
-		if cfg.Policy, err = evaluate.ReadPolicy(policy); err != nil {
-			return err
-		}
-	}
-	return cfg.Validate()
 }
 
 func (t *tables) evaluation(r *evaluate.Report) {

@@ -34,9 +34,8 @@ import (
 
 // Config selects what is evaluated. See DefaultConfig.
 type Config struct {
-	Feed       string   // "": all feeds, or that of Policy
 	Actions    []string // verbs; none: all labels
-	Policy     *Policy  // nil: only the arms
+	Policy     *Policy  // nil: only the arms, of all feeds
 	MinOverlap float64  `yaml:"min-overlap" default:"0.1" range:"0.001..1"` // minimum effective sample size of a policy, as a share of the places
 	Effect     float64  `yaml:"effect" default:"0.05" range:"0.001..1"`     // relative effect that experiments are to detect
 }
@@ -46,14 +45,11 @@ func DefaultConfig() Config { return settings.Defaults[Config]() }
 
 // Validate reports every value that is out of range.
 func (c Config) Validate() error {
-	errs := []error{settings.Validate(c)}
+	err := settings.Validate(c)
 	if c.Policy != nil {
-		errs = append(errs, settings.Under("policy", c.Policy.validate()))
-		if c.Feed != "" && c.Feed != c.Policy.Feed {
-			errs = append(errs, fmt.Errorf("feed: %q: the policy is of the feed %q", c.Feed, c.Policy.Feed))
-		}
+		err = errors.Join(err, settings.Under("policy", c.Policy.validate()))
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // Report is the evaluation of a log.
@@ -66,9 +62,6 @@ type Report struct {
 
 // Run evaluates a log. If only the policy cannot be estimated, it returns a report of the arms with the error.
 func Run(log *training.Log, cfg Config) (*Report, error) {
-	if cfg.Policy != nil {
-		cfg.Feed = cfg.Policy.Feed
-	}
 	e := &evaluation{Config: cfg, log: log}
 	if err := e.checkActions(); err != nil {
 		return nil, err
@@ -100,10 +93,10 @@ func (e *evaluation) checkActions() error {
 	return nil
 }
 
-// rows visits the rows of the feed.
+// rows visits the rows of the policy's feed, or without a policy all rows.
 func (e *evaluation) rows(visit func(*training.Row) error) error {
 	return e.log.Each(func(r *training.Row) error {
-		if e.Feed != "" && r.Feed != e.Feed {
+		if e.Policy != nil && r.Feed != e.Policy.Feed {
 			return nil
 		}
 		return visit(r)
@@ -127,7 +120,7 @@ func (e *evaluation) arms() (*Report, error) {
 		return nil
 	})
 	if err == nil && len(c.All) == 0 {
-		err = fmt.Errorf("feed %q: the log has no visits", e.Feed)
+		err = errors.New("the log has no visits, or none of the feed of the policy")
 	}
 	if err != nil {
 		return nil, err

