@@ -55,7 +55,7 @@ func (a *arrangement) next(queues []queue) (*queue, int) {
 		if best != nil && !a.mix.before(q.source, best.source) {
 			continue
 		}
-		a.spacing.apply(q)
+		q.sort()
 		if at := a.first(q.items); at >= 0 {
 			best, bestAt = q, at
 		}

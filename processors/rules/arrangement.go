@@ -34,9 +34,9 @@ func newArrangement(f Feed, mix map[string]float64, watch schemas.PinID, vectors
 func (a *arrangement) put(source schemas.Source, it *item) {
 	a.taken[it.Pin] = true
 	a.mix.count(source)
-	a.spacing.add(it.Pin)
 	a.list = append(a.list, schemas.ServedItem{
 		Pin: it.Pin, Source: source, Facets: it.Facets, RankScore: it.rankScore, Created: it.Created, Pool: it.pool,
 	})
+	a.spacing.add(it.Pin)
 	a.near.advance(a.list)
 }

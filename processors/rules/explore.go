@@ -33,7 +33,7 @@ func (f Feed) explore(seed uint64, queues []queue, counts Counts) queue {
 		for _, it := range queues[i].items {
 			pin, author := counts.Pin(it.Pin), d.author(it.Author)
 			if f.Explore.isNew(pin, author.count) {
-				drawn = append(drawn, item{it.Candidate, d.draw(&it, pin, author), queues[i].source})
+				drawn = append(drawn, item{Candidate: it.Candidate, rankScore: d.draw(&it, pin, author), pool: queues[i].source})
 			}
 		}
 	}

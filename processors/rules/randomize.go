@@ -33,7 +33,7 @@ func (f Feed) randomize(a *arrangement, v *Visit, queues []queue) Relaxation {
 	a.spacing = newSpacing(f.Spacing, a.vectors, a.list, queues)
 	for len(a.list) < v.Limit {
 		for i := range queues {
-			a.spacing.apply(&queues[i])
+			queues[i].sort()
 		}
 		options, level := a.relaxedOptions(levels, queues, f.Randomize.Candidates)
 		if len(options) == 0 {

@@ -10,14 +10,24 @@ import (
 // item is a candidate with its score for a chunk. It points to the candidate to stay small, because items are sorted.
 type item struct {
 	*Candidate
-	rankScore schemas.RankScore
-	pool      schemas.Source // source of an exploration draw; "": not a draw
+	rankScore  schemas.RankScore
+	pool       schemas.Source // source of an exploration draw; "": not a draw
+	similarity float64        // to the most similar item above, by which rankScore is reduced
 }
 
 // queue holds the items of one source, best first.
 type queue struct {
-	source schemas.Source
-	items  []item
+	source   schemas.Source
+	items    []item
+	unsorted bool // scores were reduced
+}
+
+// sort restores the order of the items.
+func (q *queue) sort() {
+	if q.unsorted {
+		slices.SortFunc(q.items, compareItems)
+		q.unsorted = false
+	}
 }
 
 // index returns the index of a pin, or -1.

@@ -27,84 +27,43 @@ func reduced(source schemas.Source, score schemas.RankScore, by float64) schemas
 	return score - schemas.RankScore(by)
 }
 
-// spacing has the similarities of candidates to the items of an arrangement. A nil spacing reduces no score.
+// spacing reduces the scores of candidates that are similar to the items of an arrangement. A nil spacing reduces none.
 type spacing struct {
 	strength float64
 	vectors  map[schemas.PinID]Vector
-	above    []Vector // of the items of the chunk
-	near     map[schemas.Source]map[schemas.PinID]*nearness
+	queues   []queue
 }
 
-// nearness is the similarity of a candidate to the most similar item above.
-type nearness struct {
-	vector     Vector
-	compared   int // number of first items above that the similarity includes
-	similarity float64
-}
-
-// newSpacing returns the spacing of candidates below the first items of a chunk. It replaces the queues by copies, which apply
-// may change.
+// newSpacing returns the spacing of the candidates in queues below the first items of a chunk. It replaces their items by copies.
 func newSpacing(s Spacing, vectors map[schemas.PinID]Vector, list []schemas.ServedItem, queues []queue) *spacing {
 	if s.Strength == 0 || len(vectors) == 0 {
 		return nil
 	}
-	all := &spacing{strength: s.Strength, vectors: vectors, near: make(map[schemas.Source]map[schemas.PinID]*nearness, len(queues))}
+	all := &spacing{s.Strength, vectors, queues}
+	for i := range queues {
+		queues[i].items = slices.Clone(queues[i].items)
+	}
 	for i := range list {
 		all.add(list[i].Pin)
-	}
-	for i := range queues {
-		q := &queues[i]
-		q.items = slices.Clone(q.items)
-		near := make(map[schemas.PinID]*nearness, len(q.items))
-		for _, it := range q.items {
-			if v := vectors[it.Pin]; v != nil {
-				near[it.Pin] = &nearness{vector: v}
-			}
-		}
-		all.near[q.source] = near
 	}
 	return all
 }
 
 // add adds an item to the chunk.
 func (s *spacing) add(pin schemas.PinID) {
-	if s == nil {
+	if s == nil || s.vectors[pin] == nil {
 		return
 	}
-	if v := s.vectors[pin]; v != nil {
-		s.above = append(s.above, v)
-	}
-}
-
-// apply reduces the scores of a queue for the next place, and restores the order of its items.
-func (s *spacing) apply(q *queue) {
-	if s == nil {
-		return
-	}
-	changed := false
-	for i := range q.items {
-		it := &q.items[i]
-		n := s.near[q.source][it.Pin]
-		if n == nil {
-			continue
-		}
-		if more := n.compare(s.above); more > 0 {
-			it.rankScore, changed = reduced(q.source, it.rankScore, s.strength*more), true
+	for i := range s.queues {
+		q := &s.queues[i]
+		for k := range q.items {
+			it := &q.items[k]
+			if more := s.vectors[it.Pin].similarity(s.vectors[pin]) - it.similarity; more > 0 {
+				it.similarity += more
+				it.rankScore, q.unsorted = reduced(q.source, it.rankScore, s.strength*more), true
+			}
 		}
 	}
-	if changed {
-		slices.SortFunc(q.items, compareItems)
-	}
-}
-
-// compare includes further items above, and returns the increase of the similarity.
-func (n *nearness) compare(above []Vector) (increase float64) {
-	before := n.similarity
-	for _, v := range above[n.compared:] {
-		n.similarity = max(n.similarity, n.vector.similarity(v))
-	}
-	n.compared = len(above)
-	return n.similarity - before
 }
 
 // mostSimilar returns the similarity of a pin to the most similar one of some items, and that item's pin, or 0 and "".
