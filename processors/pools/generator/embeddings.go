@@ -18,24 +18,27 @@ type EmbeddingsConfig struct {
 	Timeout       time.Duration `yaml:"timeout" default:"40ms" range:"1ms..10s" help:"time limit for the lookup of embeddings; also at most half of the visit's remaining time"`
 	MaxCandidates int           `yaml:"max_candidates" default:"200" range:"1..1000" help:"maximum number of candidates of a chunk that spacing compares, the best of each source first"`
 	CachedPins    int           `yaml:"cached_pins" default:"100000" range:"1000..10000000" help:"maximum number of pins whose embeddings are in memory, in about 400 bytes each"`
-	Expiry        time.Duration `yaml:"expiry" default:"10m" range:"1s..24h" help:"time after which the embedding of a pin is looked up again; it may take half longer"`
+	Expiry        time.Duration `yaml:"expiry" default:"10m" range:"1s..24h" help:"time after which the embedding of a pin is looked up again"`
 }
 
-// vectors looks up the directions of embeddings, and keeps them for a while. It has two generations: when the young one is full or
-// old, it becomes the old one, which is dropped. It is safe for concurrent use.
+// vectors looks up the directions of embeddings, and keeps them for a while. It is safe for concurrent use.
 type vectors struct {
 	cfg    EmbeddingsConfig
 	lookup Embeddings
 	guard  *external.Guard
 	now    func() time.Time
 
-	mu         sync.Mutex
-	since      time.Time // of young
-	young, old map[schemas.PinID]rules.Vector
+	mu    sync.Mutex
+	known map[schemas.PinID]knownVector
+}
+
+type knownVector struct {
+	rules.Vector
+	until time.Time
 }
 
 func newVectors(cfg EmbeddingsConfig, lookup Embeddings, now func() time.Time) *vectors {
-	return &vectors{cfg: cfg, lookup: lookup, guard: external.NewGuard(cfg.Timeout), now: now, young: map[schemas.PinID]rules.Vector{}}
+	return &vectors{cfg: cfg, lookup: lookup, guard: external.NewGuard(cfg.Timeout), now: now, known: map[schemas.PinID]knownVector{}}
 }
 
 // gatherEmbeddings adds the embeddings of the best candidates to the signals, if the feed uses them.
@@ -61,20 +64,17 @@ func (g *Generator) gatherEmbeddings(ctx context.Context, c *composition) {
 func (x *vectors) addCached(to map[schemas.PinID]rules.Vector, list []Scored) (missing []schemas.PinID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.rotate()
+	now := x.now()
 	for i := range list {
 		pin := list[i].Pin
 		if _, done := to[pin]; done {
 			continue
 		}
-		v, known := x.young[pin]
-		if !known {
-			v, known = x.old[pin]
-		}
-		if !known {
+		v := x.known[pin]
+		if !now.Before(v.until) {
 			missing = append(missing, pin)
 		}
-		to[pin] = v // also once for a missing pin in several sources
+		to[pin] = v.Vector // also once for a missing pin in several sources; an expired one stays if the lookup fails
 	}
 	return missing
 }
@@ -87,24 +87,16 @@ func (x *vectors) addLookedUp(ctx context.Context, to map[schemas.PinID]rules.Ve
 		defer x.mu.Unlock()
 		for pin, embedding := range found {
 			v := rules.NewVector(embedding)
-			to[pin], x.young[pin] = v, v
-			x.rotate()
+			to[pin], x.known[pin] = v, knownVector{v, x.now().Add(x.cfg.Expiry)}
+		}
+		for pin := range x.known { // in no order
+			if len(x.known) <= x.cfg.CachedPins {
+				break
+			}
+			delete(x.known, pin)
 		}
 		return err
 	})
-}
-
-// rotate drops vectors that are older than Expiry, or half of them if there are too many.
-func (x *vectors) rotate() {
-	now := x.now()
-	if len(x.young) < x.cfg.CachedPins/2 && now.Sub(x.since) < x.cfg.Expiry/2 {
-		return
-	}
-	x.old = x.young
-	if now.Sub(x.since) >= x.cfg.Expiry { // the young ones are as old
-		x.old = nil
-	}
-	x.young, x.since = map[schemas.PinID]rules.Vector{}, now
 }
 
 // scored returns n candidates: the best of each pool, then the second of each, and so on. A pin is returned once for

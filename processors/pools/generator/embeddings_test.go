@@ -100,7 +100,7 @@ func TestEmbeddings_CacheIsBounded(t *testing.T) {
 	}, time.Now)
 	for n := range 20 {
 		must.OK(t, x.addLookedUp(t.Context(), map[schemas.PinID]rules.Vector{}, []schemas.PinID{poolstest.PinID(n)}))
-		if size := len(x.young) + len(x.old); size > cfg.CachedPins {
+		if size := len(x.known); size > cfg.CachedPins {
 			t.Fatalf("%d cached pins, want at most %d", size, cfg.CachedPins)
 		}
 	}
