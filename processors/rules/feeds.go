@@ -194,31 +194,20 @@ func (fs Feeds) For(name string, user schemas.UserID) (rules Feed, arm string, o
 	return feed, "", ok
 }
 
-// ArmShare returns the probability with which a user of a feed is in an experiment arm, or with the arm "" in none.
-func (fs Feeds) ArmShare(name, arm string) float64 {
-	none, share := 1.0, 0.0
-	for _, a := range fs[name].ExperimentArms {
-		none -= a.Share
-		if a.Feed == arm {
-			share += a.Share
-		}
-	}
-	if arm == "" {
-		return max(none, 0)
-	}
-	return share
-}
-
-// ArmShares returns the shares of the users by feed and arm, including the arm "" of the users in no other one.
+// ArmShares returns the probability with which a user is in an arm, by feed and arm, including the arm "" of the users in no other
+// one.
 func (fs Feeds) ArmShares() map[string]map[string]float64 {
 	all := map[string]map[string]float64{}
 	for name, feed := range fs {
-		all[name] = map[string]float64{}
-		for _, arm := range append([]Arm{{}}, feed.ExperimentArms...) {
-			if share := fs.ArmShare(name, arm.Feed); share > 1e-9 { // more than rounding leaves
-				all[name][arm.Feed] = share
-			}
+		shares := map[string]float64{"": 1}
+		for _, a := range feed.ExperimentArms {
+			shares[a.Feed] += a.Share
+			shares[""] -= a.Share
 		}
+		if shares[""] <= 1e-9 { // more than rounding leaves
+			delete(shares, "")
+		}
+		all[name] = shares
 	}
 	return all
 }

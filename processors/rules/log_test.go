@@ -98,11 +98,11 @@ func TestLogged_PropensityOfSecondExploredItemIsUnknown(t *testing.T) {
 func TestArmShare_IsShareOfUsers(t *testing.T) {
 	feeds := Feeds{"home": {ExperimentArms: []Arm{{Feed: "a", Share: 0.25}, {Feed: "b", Share: 0.5}}}, "a": {}, "b": {}}
 	for arm, want := range map[string]float64{"": 0.25, "a": 0.25, "b": 0.5} {
-		if got := feeds.ArmShare("home", arm); got != want {
+		if got := feeds.ArmShares()["home"][arm]; got != want {
 			t.Errorf("share %v of arm %q, want %v", got, arm, want)
 		}
 	}
-	if got := feeds.ArmShare("a", ""); got != 1 {
+	if got := feeds.ArmShares()["a"][""]; got != 1 {
 		t.Errorf("share %v without an experiment, want 1", got)
 	}
 }

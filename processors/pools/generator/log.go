@@ -20,7 +20,7 @@ type inferred struct {
 // log returns the log of a visit, without the fields of its Served.
 func (g *Generator) log(c *composition, visit rules.Visit) *schemas.LoggedVisit {
 	v := c.rules.Logged(visit, g.deps.Extensions.admitted(c), c.signals)
-	v.ArmShare, v.UserShare, v.Degraded = c.feeds.ArmShare(c.Feed, c.arm), g.cfg.VisitLogShare, c.degraded
+	v.ArmShare, v.UserShare, v.Degraded = c.feeds.ArmShares()[c.Feed][c.arm], g.cfg.VisitLogShare, c.degraded
 	if c.inferred != nil {
 		c.inferred.addTo(&v)
 	}
