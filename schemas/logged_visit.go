@@ -40,7 +40,7 @@ const (
 // LoggedFeature is a feature of the model.
 type LoggedFeature struct {
 	Name  string `avro:"name" json:"name"`
-	Width int32  `avro:"width" json:"width"` // number of values
+	Width int32  `avro:"width" json:"width"` // number of values: 1
 }
 
 // LoggedItem is one item of a logged visit.

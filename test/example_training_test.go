@@ -27,12 +27,12 @@ func TestExample_TrainingLoop(t *testing.T) {
 	}
 }
 
-// DuckDB reads every kind of column: times, lists, lists of structs, and nulls.
+// DuckDB reads every kind of column: times, lists of structs with maps, flags, and nulls.
 func TestExample_DuckDBReadsTrainingRows(t *testing.T) {
 	python, path := filepath.Join(exampleTools(t), "training/bin/python"), filepath.Join(t.TempDir(), "rows.parquet")
 	file := must.Get(os.Create(path))(t)
 	w := must.Get(training.NewWriter(file, training.Layout{
-		Features: []training.Feature{{Name: "taste", Width: 1}, {Name: "embedding", Width: 2}}, Outputs: []string{"save[1]"},
+		Features: []string{"taste"}, Outputs: []string{"save[1]"},
 		Labels: map[string]string{"save": "1h0m0s"},
 	}))(t)
 	item := training.Item{
@@ -40,19 +40,19 @@ func TestExample_DuckDBReadsTrainingRows(t *testing.T) {
 		Choices: []training.Choice{{Source: "related", Pin: "pin:1", Probability: 0.25, Outputs: map[string]float64{"save[1]": 2}}},
 	}
 	must.OK(t, w.Write(item, training.Columns{
-		"feature_taste": {1}, "feature_embedding": {2, 3}, "output_save[1]": {4}, "label_save": {1}, "label_save_after": {5.5},
+		"feature_taste": 1, "output_save[1]": 4, "label_save": 1, "label_save_after": 5.5,
 	}))
 	must.OK(t, w.Write(training.Item{}, nil))
 	must.OK(t, w.Close())
 	must.OK(t, file.Close())
 	const code = `import duckdb, sys
 duckdb.sql("SET TimeZone = 'UTC'")
-for row in duckdb.sql(f"""SELECT time::VARCHAR, propensity, choices, feature_taste, feature_embedding, "output_save[1]", label_save, label_save_after
+for row in duckdb.sql(f"""SELECT time::VARCHAR, propensity, choices, feature_taste, "output_save[1]", label_save, label_save_after
     FROM '{sys.argv[1]}' ORDER BY visit DESC""").fetchall(): print(row)`
 	out, err := exec.Command(python, "-c", code, path).CombinedOutput()
 	want := "('2026-11-20 01:02:03.000004+00', 0.5, [{'source': 'related', 'source_probability': 0.0, 'pin': 'pin:1', 'probability': 0.25, " +
-		"'score': 0.0, 'outputs': {'save[1]': 2.0}}], 1.0, [2.0, 3.0], 4.0, True, 5.5)\n"
-	if err != nil || !strings.HasPrefix(string(out), want) || !strings.HasSuffix(string(out), ", None, [], None, None, None, None, None)\n") {
+		"'score': 0.0, 'outputs': {'save[1]': 2.0}}], 1.0, 4.0, True, 5.5)\n"
+	if err != nil || !strings.HasPrefix(string(out), want) || !strings.HasSuffix(string(out), ", None, [], None, None, None, None)\n") {
 		t.Errorf("%v\ngot  %s\nwant %s", err, out, want)
 	}
 }

@@ -35,9 +35,9 @@ print(db.sql("SELECT day, arm, count(*) AS items, avg(label_save::INT) AS save_r
 # ## Read the features in the order in which the model receives them
 
 # %%
-metadata = dict(db.sql(f"SELECT DISTINCT decode(key), decode(value) FROM parquet_kv_metadata('{folder}/day=*/*.parquet')"
-                       " WHERE decode(value) LIKE '%\"width\"%'").fetchall())
-features = [f["name"] for f in json.loads(metadata["smartfeed.features"])]
+names = db.execute(f"SELECT DISTINCT decode(value) FROM parquet_kv_metadata('{folder}/day=*/*.parquet')"
+                   " WHERE decode(key) = 'smartfeed.features' AND decode(value) <> '[]'").fetchone()
+features = json.loads(names[0])
 columns = ", ".join(f'"feature_{name}"' for name in features)
 rows = db.execute(f"""
     SELECT {columns}, label_save::INT AS save, 1 / user_share AS weight, hash("user") % 5 = 0 AS test

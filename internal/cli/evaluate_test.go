@@ -32,7 +32,7 @@ func exported(t *testing.T, policy string) string {
 			Choices: []training.Choice{
 				{Source: "following", SourceProbability: 0.5, Pin: "pin:1", Probability: 0.5}, {Source: "related", SourceProbability: 0.5, Pin: "pin:2", Probability: 0.5},
 			},
-		}, training.Columns{"label_save": {map[bool]float64{true: 1}[acted]}}))
+		}, training.Columns{"label_save": map[bool]float64{true: 1}[acted]}))
 	}
 	must.OK(t, w.Close())
 	must.OK(t, file.Close())

@@ -45,15 +45,12 @@ func (w *Writer) Write(item Item, columns Columns) error {
 	row := reflect.New(w.row)
 	row.Elem().Field(0).Set(reflect.ValueOf(item))
 	for i, c := range w.columns {
-		to, numbers := row.Elem().Field(1+i), columns[c.name]
-		switch {
-		case c.kind.Kind() == reflect.Slice:
-			to.Set(reflect.ValueOf(numbers))
-		case len(numbers) == 0 || math.IsNaN(numbers[0]): // null
+		switch n, found := columns[c.name]; {
+		case !found || math.IsNaN(n): // null
 		case c.kind == reflect.TypeFor[*bool]():
-			to.Set(reflect.ValueOf(new(numbers[0] != 0)))
+			row.Elem().Field(1 + i).Set(reflect.ValueOf(new(n != 0)))
 		default:
-			to.Set(reflect.ValueOf(&numbers[0]))
+			row.Elem().Field(1 + i).Set(reflect.ValueOf(&n))
 		}
 	}
 	return w.file.Write(row.Interface())

@@ -18,8 +18,7 @@ import (
 )
 
 var layout = training.Layout{
-	Features: []training.Feature{{Name: "age", Width: 1}, {Name: "embedding", Width: 2}},
-	Outputs:  []string{"save", "proba[1]"}, Labels: map[string]string{"save": "24h0m0s", "hide": "1h0m0s"}, Topic: "id",
+	Features: []string{"age", "taste"}, Outputs: []string{"save", "proba[1]"}, Labels: map[string]string{"save": "24h0m0s", "hide": "1h0m0s"}, Topic: "id",
 }
 
 // written is a row and its columns.
@@ -40,8 +39,7 @@ func rows() []written {
 		},
 	}
 	columns := training.Columns{
-		"feature_age": {7}, "feature_embedding": {1, 2}, "output_save": {0.75}, "output_proba[1]": {math.NaN()},
-		"label_hide": {0}, "label_save": {1}, "label_save_after": {2.5},
+		"feature_age": 7, "feature_taste": 0, "output_save": 0.75, "output_proba[1]": math.NaN(), "label_hide": 0, "label_save": 1, "label_save_after": 2.5,
 	}
 	bare := training.Item{Visit: "v2", User: "user:2", Time: at, Policy: training.Deterministic, Choices: []training.Choice{}}
 	return []written{{full, columns}, {bare, nil}}
@@ -106,7 +104,7 @@ func TestNewWriter_Columns(t *testing.T) {
 	must.OK(t, err)
 	for _, column := range []string{
 		"required group outputs (MAP)", "required binary visit (STRING)", "required int64 time (TIMESTAMP(isAdjustedToUTC=true,unit=MICROS))", "optional double propensity",
-		"required group choices (LIST)", "optional double feature_age", "optional group feature_embedding (LIST)", "optional double output_save",
+		"required group choices (LIST)", "optional double feature_age", "optional double output_save",
 		"optional double output_proba[1]", "optional boolean label_save", "optional double label_save_after", "required int32 choice",
 	} {
 		if !strings.Contains(f.Schema().String(), "\t"+column) {
@@ -115,7 +113,7 @@ func TestNewWriter_Columns(t *testing.T) {
 	}
 	for key, want := range map[string]string{
 		"smartfeed.labels": `{"hide":"1h0m0s","save":"24h0m0s"}`, "smartfeed.outputs": `["save","proba[1]"]`, "smartfeed.topic": `"id"`,
-		"smartfeed.features": `[{"name":"age","width":1},{"name":"embedding","width":2}]`,
+		"smartfeed.features": `["age","taste"]`,
 	} {
 		if got, _ := f.Lookup(key); got != want {
 			t.Errorf("metadata %s: got %s, want %s", key, got, want)
@@ -126,17 +124,17 @@ func TestNewWriter_Columns(t *testing.T) {
 // The values of columns are the numbers that were written. A missing one, and NaN, are null.
 func TestWriter_WritesColumns(t *testing.T) {
 	type columns struct {
-		Age        *float64  `parquet:"feature_age,optional"`
-		Embedding  []float64 `parquet:"feature_embedding,optional,list"`
-		Save       *float64  `parquet:"output_save,optional"`
-		Proba      *float64  `parquet:"output_proba[1],optional"`
-		Hide       *bool     `parquet:"label_hide,optional"`
-		SaveAfter  *float64  `parquet:"label_save_after,optional"`
-		Propensity *float64  `parquet:"propensity,optional"`
+		Age        *float64 `parquet:"feature_age,optional"`
+		Taste      *float64 `parquet:"feature_taste,optional"`
+		Save       *float64 `parquet:"output_save,optional"`
+		Proba      *float64 `parquet:"output_proba[1],optional"`
+		Hide       *bool    `parquet:"label_hide,optional"`
+		SaveAfter  *float64 `parquet:"label_save_after,optional"`
+		Propensity *float64 `parquet:"propensity,optional"`
 	}
 	path := filepath.Join(t.TempDir(), "a.parquet")
 	write(t, path, layout, rows()...)
-	want := []columns{{new(7.0), []float64{1, 2}, new(0.75), nil, new(false), new(2.5), new(0.125)}, {}}
+	want := []columns{{new(7.0), new(0.0), new(0.75), nil, new(false), new(2.5), new(0.125)}, {}}
 	if diff := cmp.Diff(want, must.Get(parquet.ReadFile[columns](path))(t)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -64,9 +64,8 @@ type Row struct {
 	Acted map[string]*bool
 }
 
-// Columns has the numbers of an item in the columns of a layout, by their names: one, or those of a list. A flag is 0 or 1. A
-// missing column, and a single NaN, are null.
-type Columns map[string][]float64
+// Columns has the numbers of an item in the columns of a layout, by their names. A flag is 0 or 1. A missing column, and NaN, are null.
+type Columns map[string]float64
 
 // The names of the columns of a layout. NAME is that of a feature or of an output, VERB is that of a label.
 const (
@@ -78,16 +77,10 @@ const (
 
 // Layout lists the columns that depend on the export.
 type Layout struct {
-	Features []Feature
+	Features []string          // that the model receives, in order
 	Outputs  []string          // of the model
 	Labels   map[string]string // the window by verb, as time.Duration prints it
 	Topic    string            // id of the topic that the rows are of
-}
-
-// Feature is an input of the model.
-type Feature struct {
-	Name  string `json:"name"`
-	Width int    `json:"width"` // number of values; 1: the column is a number, otherwise a list
 }
 
 // Verbs returns the verbs of the labels in the order of the columns.
@@ -109,7 +102,7 @@ func layoutOf(lookup func(key string) (string, bool)) (l Layout, err error) {
 	return l, nil
 }
 
-// column is a column of a layout: a *float64, a []float64 or a *bool.
+// column is a column of a layout: a *float64 or a *bool.
 type column struct {
 	name string
 	kind reflect.Type
@@ -117,12 +110,8 @@ type column struct {
 
 func (l Layout) columns() (list []column) {
 	number := reflect.TypeFor[*float64]()
-	for _, f := range l.Features {
-		c := column{FeaturePrefix + f.Name, number}
-		if f.Width != 1 {
-			c.kind = reflect.TypeFor[[]float64]()
-		}
-		list = append(list, c)
+	for _, feature := range l.Features {
+		list = append(list, column{FeaturePrefix + feature, number})
 	}
 	for _, output := range l.Outputs {
 		list = append(list, column{OutputPrefix + output, number})
@@ -137,12 +126,8 @@ func (l Layout) columns() (list []column) {
 func rowType(columns []column) reflect.Type {
 	fields := []reflect.StructField{{Name: "Item", Type: reflect.TypeFor[Item](), Anonymous: true}}
 	for _, c := range columns {
-		options := ",optional"
-		if c.kind.Kind() == reflect.Slice {
-			options += ",list"
-		}
 		name := strings.ReplaceAll(c.name, ",", "_") // a comma ends a name in a tag
-		tag := reflect.StructTag("parquet:" + strconv.Quote(name+options))
+		tag := reflect.StructTag("parquet:" + strconv.Quote(name+",optional"))
 		fields = append(fields, reflect.StructField{Name: fmt.Sprint("Column", len(fields)), Type: c.kind, Tag: tag})
 	}
 	return reflect.StructOf(fields)

@@ -77,9 +77,9 @@ func (b *batch) addLabels(to training.Columns, it *item, complete span) {
 		switch {
 		case it.Time < complete.since || it.Time+schemas.MicrosIn(window) > complete.until: // unknown
 		case acted:
-			to[name], to[name+training.AfterSuffix] = []float64{1}, []float64{float64(first-it.Time) / 1e6}
+			to[name], to[name+training.AfterSuffix] = 1, float64(first-it.Time)/1e6
 		default:
-			to[name] = []float64{0}
+			to[name] = 0
 		}
 	}
 }

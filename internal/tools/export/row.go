@@ -7,17 +7,13 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// layout returns the columns for visits: those of all their models. A feature that has several values in some visit is a list.
+// layout returns the columns for visits: those of all their models.
 func (e *job) layout(visits []*schemas.LoggedVisit) training.Layout {
-	l := training.Layout{Features: []training.Feature{}, Labels: e.Labels.texts(), Topic: e.topic}
+	l := training.Layout{Features: []string{}, Labels: e.Labels.texts(), Topic: e.topic}
 	for _, v := range visits {
 		for _, f := range v.Features { // in the order in which a model receives them
-			i := slices.IndexFunc(l.Features, func(other training.Feature) bool { return other.Name == f.Name })
-			if i < 0 {
-				i, l.Features = len(l.Features), append(l.Features, training.Feature{Name: f.Name, Width: 1})
-			}
-			if l.Features[i].Width == 1 {
-				l.Features[i].Width = int(f.Width)
+			if !slices.Contains(l.Features, f.Name) {
+				l.Features = append(l.Features, f.Name)
 			}
 		}
 		l.Outputs = append(l.Outputs, v.Outputs...)
@@ -42,15 +38,12 @@ func (v *item) row() (training.Item, training.Columns) {
 		})
 	}
 	for name, n := range v.byName(item.Outputs) {
-		columns[training.OutputPrefix+name] = []float64{n}
+		columns[training.OutputPrefix+name] = n
 	}
-	values := item.Values // none if the model did not receive the item
-	for _, f := range v.Features {
-		column, width := training.FeaturePrefix+f.Name, min(int(f.Width), len(values))
-		for _, n := range values[:width] {
-			columns[column] = append(columns[column], float64(n))
+	for i, f := range v.Features {
+		if i < len(item.Values) { // there are none if the model did not receive the item
+			columns[training.FeaturePrefix+f.Name] = float64(item.Values[i])
 		}
-		values = values[width:]
 	}
 	return r, columns
 }

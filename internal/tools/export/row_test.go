@@ -17,7 +17,7 @@ import (
 type modeled struct {
 	Pin        string            `parquet:"pin"`
 	Taste      *float64          `parquet:"feature_taste,optional"`
-	Embedding  []float64         `parquet:"feature_embedding,optional,list"`
+	Age        *float64          `parquet:"feature_age,optional"`
 	Save       *float64          `parquet:"output_save[1],optional"`
 	Propensity *float64          `parquet:"propensity,optional"`
 	Choices    []training.Choice `parquet:"choices,list"`
@@ -40,13 +40,13 @@ func write(t *testing.T, visits ...*schemas.LoggedVisit) *bytes.Buffer {
 // null, too.
 func TestWrite_ModelAndPolicy(t *testing.T) {
 	with := &schemas.LoggedVisit{
-		Features: []schemas.LoggedFeature{{Name: "taste", Width: 1}, {Name: "embedding", Width: 2}}, Outputs: []string{"save[1]"},
+		Features: []schemas.LoggedFeature{{Name: "taste", Width: 1}, {Name: "age", Width: 1}}, Outputs: []string{"save[1]"},
 		Items: []schemas.LoggedItem{
-			{Pin: "pin:1", Values: []schemas.LoggedNumber{0.5, 1, 2}, Outputs: []schemas.LoggedNumber{0.25}, Propensity: 0.5, Choice: 1, Choices: []schemas.Choice{
+			{Pin: "pin:1", Values: []schemas.LoggedNumber{0.5, 1}, Outputs: []schemas.LoggedNumber{0.25}, Propensity: 0.5, Choice: 1, Choices: []schemas.Choice{
 				{Source: "following", SourceProbability: 0.75, Pin: "pin:2", Probability: 0.25, RankScore: 3, Outputs: []schemas.LoggedNumber{0.125}},
 				{Source: "interest", SourceProbability: 0.25, Pin: "pin:1", Probability: 0.5, RankScore: 4},
 			}},
-			{Pin: "pin:3", Values: []schemas.LoggedNumber{1, 2, 3}, Outputs: []schemas.LoggedNumber{schemas.LoggedNumber(math.NaN())}, Choice: -1},
+			{Pin: "pin:3", Values: []schemas.LoggedNumber{1, schemas.LoggedNumber(math.NaN())}, Outputs: []schemas.LoggedNumber{schemas.LoggedNumber(math.NaN())}, Choice: -1},
 			{Pin: "pin:4", Propensity: 1, Choice: -1},
 		},
 	}
@@ -54,11 +54,11 @@ func TestWrite_ModelAndPolicy(t *testing.T) {
 	file := bytes.NewReader(write(t, with, without).Bytes())
 	got := must.Get(parquet.Read[modeled](file, file.Size()))(t)
 	want := []modeled{
-		{"pin:1", new(0.5), []float64{1, 2}, new(0.25), new(0.5), []training.Choice{
+		{"pin:1", new(0.5), new(1.0), new(0.25), new(0.5), []training.Choice{
 			{Source: "following", SourceProbability: 0.75, Pin: "pin:2", Probability: 0.25, Score: 3, Outputs: map[string]float64{"save[1]": 0.125}},
 			{Source: "interest", SourceProbability: 0.25, Pin: "pin:1", Probability: 0.5, Score: 4, Outputs: map[string]float64{}},
 		}, 1},
-		{"pin:3", new(1.0), []float64{2, 3}, nil, nil, []training.Choice{}, -1},
+		{"pin:3", new(1.0), nil, nil, nil, []training.Choice{}, -1},
 		{"pin:4", nil, nil, nil, new(1.0), []training.Choice{}, -1},
 		{"pin:5", nil, nil, nil, new(1.0), []training.Choice{}, -1},
 	}
@@ -69,26 +69,11 @@ func TestWrite_ModelAndPolicy(t *testing.T) {
 	for key, want := range map[string]string{
 		"smartfeed.labels":   `{"hide":"30h0m0s","save":"10h0m0s"}`,
 		"smartfeed.outputs":  `["save[1]"]`,
-		"smartfeed.features": `[{"name":"taste","width":1},{"name":"embedding","width":2}]`,
+		"smartfeed.features": `["taste","age"]`,
 		"smartfeed.topic":    `"id"`,
 	} {
 		if got, _ := content.Lookup(key); got != want {
 			t.Errorf("%s is %s, want %s", key, got, want)
 		}
-	}
-}
-
-// A feature that had one value in one visit and several in another is a list.
-func TestWrite_FeatureWithSeveralWidths(t *testing.T) {
-	visit := func(values ...schemas.LoggedNumber) *schemas.LoggedVisit {
-		return &schemas.LoggedVisit{
-			Features: []schemas.LoggedFeature{{Name: "embedding", Width: int32(len(values))}},
-			Items:    []schemas.LoggedItem{{Pin: "pin:1", Values: values}},
-		}
-	}
-	file := bytes.NewReader(write(t, visit(1), visit(2, 3)).Bytes())
-	got := must.Get(parquet.Read[modeled](file, file.Size()))(t)
-	if diff := gocmp.Diff([][]float64{{1}, {2, 3}}, [][]float64{got[0].Embedding, got[1].Embedding}); diff != "" {
-		t.Errorf("values (-want +got):\n%s", diff)
 	}
 }
