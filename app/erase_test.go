@@ -250,13 +250,12 @@ func (s *started) sweepPools() {
 //   - hidden items in the materialized feeds of other users;
 //   - affinities of other users, until they are next published;
 //   - the latest saves to a board;
-//   - impressions of the user, for interests.attribution_window.
+//   - timers of impressions of the user, for interests.attribution_window.
 func canRemain(trace string) bool {
 	return trace == `actors-table: "user:gone" "u"` ||
 		strings.HasPrefix(trace, `pools-table: "user:`) && !strings.Contains(trace, erased) && slices.Contains([]string{`"a"`, `"e"`}, trace[len(trace)-3:]) ||
 		strings.HasPrefix(trace, `related-table: "board:`) && strings.HasSuffix(trace, ` "s"`) ||
-		strings.HasPrefix(trace, `actors-table: "user:reader" `) || trace == `actors-table: "" "t"` ||
-		strings.HasPrefix(trace, `interests-table: "pin:other-`) && strings.HasSuffix(trace, ` "s"`) || trace == `interests-table: "" "t"`
+		strings.HasPrefix(trace, `actors-table: "user:reader" `) || trace == `actors-table: "" "t"` || trace == `interests-table: "" "t"`
 }
 
 func TestErase_RemovesEveryTrace(t *testing.T) {

@@ -18,7 +18,7 @@ type TermMark struct {
 	Removed bool   `avro:"removed" json:"removed,omitempty"`
 }
 
-// LikeMark reports that a user acted on a pin of an interest. Without an interest, it reports that the pin is deleted.
+// LikeMark reports that a user acted on a pin of an interest. Marks without an interest, by earlier programs, are ignored.
 type LikeMark struct {
 	User     UserID     `avro:"user" json:"user"`
 	Interest InterestID `avro:"interest" json:"interest,omitempty"`

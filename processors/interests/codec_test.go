@@ -30,7 +30,6 @@ func TestRows_KeepTheirFormat(t *testing.T) {
 	testFormat(t, pinTerms{
 		Version: 1, Author: "a", Created: 2, Interests: []schemas.InterestID{"i"}, Terms: []string{"t", "u"}, Deleted: true,
 	}, "01"+"02"+"0161"+"04"+"010169"+"0201740175"+"01")
-	testFormat(t, liker{LastAt: 1, ExpiresAt: 2}, "01"+"02"+"04")
 	testFormat(t, shown{[]impression{{Pin: "p", Source: "s", Time: 1}}}, "01"+"01"+"0170"+"0173"+"02")
 	testFormat(t, term{Pins: 1, MaxError: 2, People: 3, Recent: 1}, "01"+"020406"+"3ff0000000000000")
 	testFormat(t, userInterest{

@@ -21,7 +21,6 @@ type Config struct {
 
 	MaxPinInterests     int           `yaml:"max_pin_interests" default:"6" range:"1..64" help:"maximum number of interests of a pin that count"`
 	AttributionWindow   time.Duration `yaml:"attribution_window" default:"168h" range:"1m..720h" help:"time after an impression in which an action counts for the impression's source"`
-	MaxLikers           int           `yaml:"max_likers" default:"10000" range:"0..40000" help:"maximum number of users stored per pin who acted on it within attribution_window"`
 	EngagementRetention time.Duration `yaml:"engagement_retention" default:"672h" range:"24h..9600h" help:"retention of the daily counts of engagement, in whole days"`
 }
 

@@ -49,3 +49,16 @@ func TestMarks_LikeAfterDeletionIsDropped(t *testing.T) {
 		t.Errorf("deletion noted at %v, want 7", at)
 	}
 }
+
+// Earlier programs reported deleted pins by likes without an interest: they change no row.
+func TestMarks_LikeWithoutInterestIsIgnored(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, interests.DefaultConfig(), nil)
+	m := like("", 1)
+	m.Likes = append(m.Likes, like("interest:tea", 1).Likes...)
+	r.mark(1, m)
+	r.WaitIdle()
+	if got := r.Rows(topics.Interests, marked); len(got) != 1 {
+		t.Errorf("rows %q, want only the interest", got)
+	}
+}

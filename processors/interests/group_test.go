@@ -162,7 +162,7 @@ func TestTerms_FindsFrequentInBoundedSpace(t *testing.T) {
 }
 
 // Actions give users interests with evidence, and count for the source of the impression. A deletion removes the user's
-// interests, and a deleted pin is removed from the evidence.
+// interests.
 func TestInterests_EvidenceAndEngagementBySource(t *testing.T) {
 	t.Parallel()
 	cfg := interests.DefaultConfig()
@@ -218,14 +218,8 @@ func TestInterests_EvidenceAndEngagementBySource(t *testing.T) {
 	if diff := gocmp.Diff(want[:1], engaged(1)); diff != "" {
 		t.Errorf("engagement of today (-want +got):\n%s", diff)
 	}
-	deleted := card("pin:0", "")
-	deleted.Version, deleted.Deleted = 2, true
-	r.card(deleted)
 	proctest.Publish(r.Wire, r.Streams.UsersDeleted, "user:2", &schemas.DeletedUser{User: "user:2"})
 	r.WaitIdle()
-	if got := known("user:1"); len(got) != 2 || !slices.Equal(got[0].Evidence, evidence[:1]) || math.Abs(got[0].Strength-4) > 1e-6 {
-		t.Errorf("after pin:0 is deleted: %+v, want the other action as evidence", got)
-	}
 	if got := known("user:2"); len(got) != 0 {
 		t.Errorf("interests of a deleted user: %+v", got)
 	}
@@ -243,91 +237,6 @@ func (r *rig) like(user schemas.UserID, pin schemas.PinID, arrival time.Time) {
 		User: user, Verb: "save", Weight: 4, Time: schemas.MicrosOf(now),
 		Pin: schemas.Neighbor{ID: schemas.ID(pin), Version: 1, Quality: 1, Facets: schemas.Facets{Interests: []schemas.InterestID{"interest:tea"}}},
 	})
-}
-
-// likers returns the stored users who acted on a pin.
-func (r *rig) likers(pin schemas.PinID) (users []schemas.UserID) {
-	for _, row := range r.Rows(topics.Interests, string(pin)) {
-		if row.Name[0] == 's' {
-			users = append(users, schemas.UserID(row.Name[1:]))
-		}
-	}
-	return users
-}
-
-// A deleted pin is removed from the evidence of any number of users, even if the marks for a partition exceed one record.
-func TestCard_DeletionOfPinWithManyLikes(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, interests.DefaultConfig(), nil)
-	pin := schemas.PinID("pin:" + strings.Repeat("p", 252))
-	r.card(card(pin, "", "interest:tea"))
-	r.WaitIdle()
-	const likers = 2200 // 520 bytes each
-	var users []schemas.UserID
-	for n := 0; len(users) < likers; n++ {
-		user := schemas.UserID(fmt.Sprintf("user:%d%s", n, strings.Repeat("u", 245)))
-		if topics.Partition(string(user), r.Kafka.Partitions) == 1 {
-			users = append(users, user)
-			r.like(user, pin, time.Time{})
-		}
-	}
-	r.WaitIdle()
-	if n := len(r.likers(pin)); n != likers {
-		t.Fatalf("%d likers, want %d", n, likers)
-	}
-	deleted := card(pin, "")
-	deleted.Version, deleted.Deleted = 2, true
-	r.card(deleted)
-	r.WaitIdle()
-	if n := len(r.likers(pin)); n != 0 {
-		t.Errorf("%d likers of a deleted pin, want 0", n)
-	}
-	for _, user := range []schemas.UserID{users[0], users[likers-1]} {
-		known := read(r, func(i interests.Reader) ([]schemas.UserInterest, error) { return i.Interests(t.Context(), user, 10) })
-		if len(known) != 1 || len(known[0].Evidence) != 0 {
-			t.Errorf("interests of %.20s…: %+v, want tea without evidence", user, known)
-		}
-	}
-	if deadLetters := proctest.Drain(r.Wire, r.Streams.DeadLetters); len(deadLetters) != 0 {
-		t.Errorf("%d dead letters, the first: %s", len(deadLetters), deadLetters[0].Value.Reason)
-	}
-}
-
-// A liker of a pin expires Config.AttributionWindow after the last action.
-func TestTimer_LikersExpireAfterLastAction(t *testing.T) {
-	t.Parallel()
-	cfg := interests.DefaultConfig()
-	r := newRig(t, cfg, nil)
-	const pin = "pin:1"
-	r.card(card(pin, ""))
-	r.WaitIdle()
-	almostExpired := time.Now().Add(2*time.Second - cfg.AttributionWindow) // records that arrived then expire in two seconds
-	r.like("user:again", pin, almostExpired)
-	r.like("user:once", pin, almostExpired.Add(time.Millisecond))
-	r.like("user:again", pin, time.Now())
-	r.WaitIdle()
-	r.Eventually("the user who acted once expires", func() bool { return !slices.Contains(r.likers(pin), "user:once") })
-	if got := r.likers(pin); !slices.Equal(got, []schemas.UserID{"user:again"}) {
-		t.Errorf("likers %q, want only the one with a recent action", got)
-	}
-}
-
-// The rows of an id without a pin are deleted with its last liker.
-func TestTimer_LastLikerLeavesNoRow(t *testing.T) {
-	t.Parallel()
-	cfg := interests.DefaultConfig()
-	r := newRig(t, cfg, nil)
-	const unknown = "pin:unknown"
-	r.like("user:1", unknown, time.Now())
-	r.WaitIdle()
-	if got := len(r.Rows(topics.Interests, unknown)); got != 2 {
-		t.Fatalf("%d rows, want the liker and the number of likers", got)
-	}
-	r.Tick(topics.Interests, unknown, time.Now().Add(cfg.AttributionWindow+time.Minute))
-	r.WaitIdle()
-	for _, row := range r.Rows(topics.Interests, unknown) {
-		t.Errorf("row %q remains", row.Name)
-	}
 }
 
 func TestInterests_SendBadRecordsToDeadLetters(t *testing.T) {

@@ -3,11 +3,11 @@
 //
 //	owner   pin, user, interest; dictionary:N, which has the terms of a partition
 //	in      pin-cards, related-requests, impressions and interest-marks (batched, of a partition), users-deleted (key user)
-//	rows    of a pin: its terms and interests, and the users who recently acted on it; of a user: interests with evidence; of
-//	        an interest: counts by day, source and event; of a partition: its terms, their authors, terms by count; common:
-//	        the scale of strengths and of recent pins, and the recent impressions of users
+//	rows    of a pin: its terms and interests; of a user: interests with evidence; of an interest: counts by day, source and
+//	        event; of a partition: its terms, their authors, terms by count; common: the scale of strengths and of recent
+//	        pins, and the recent impressions of users
 //	out     interest-marks (to the partitions of terms, users and interests)
-//	timers  impressions, and users who acted on a pin, expire
+//	timers  impressions expire
 //
 // # Terms
 //
@@ -47,8 +47,7 @@
 // Config.HalfLife. A user keeps the Config.MaxInterests strongest interests, each with the newest Config.MaxEvidence
 // actions.
 //
-// A deleted pin is removed from the evidence of the users who acted on it within Config.AttributionWindow; its part of the
-// strength decays. A deleted user has no rows here, except as a liker of pins until Config.AttributionWindow has passed.
+// Service omits deleted pins from the evidence; their part of the strength decays. A deleted user has no rows here.
 //
 // If Config.HalfLife changes, current strengths keep their values (decay.Scale). From the next marks of a partition on,
 // they decay with the new half-life.
@@ -66,8 +65,6 @@
 // Deletion. What deletes each kind of row, by the first byte of its name:
 //
 //	'p'  pins                 never: a deleted pin keeps its version and the deletion, because late cards must have no effect
-//	'v'  number of likers     event: the last liker expires, or the pin is deleted
-//	's'  likers of a pin      timer: AttributionWindow after the last action; cap: MaxLikers; event: the pin is deleted
 //	'h'  impressions          timer: AttributionWindow and an hour after the first of the hour; cap: 200 per hour;
 //	                          erasure
 //	'i'  interests of a user  cap: MaxInterests; erasure
@@ -79,8 +76,8 @@
 //
 // # Drops
 //
-// Dropped records are counted by reason: deleted_user, unknown_pin, liker_limit (a user of a pin over MaxLikers),
-// weak_interest. The effect evicted_terms counts terms that were dropped at the bound.
+// Dropped records are counted by reason: deleted_user, unknown_pin, weak_interest. The effect evicted_terms counts terms that
+// were dropped at the bound.
 package interests
 
 import (
@@ -161,8 +158,7 @@ func (g *group) interestOf(term string) (schemas.InterestID, bool) {
 
 // card processes the current card of a pin.
 func (g *group) card(tx *rows.Tx, c *schemas.Card) error {
-	t := pinRows{tx.Own()}
-	was := t.terms()
+	was := pinRows{tx.Own()}.terms()
 	if c.Version <= was.Version {
 		return nil
 	}
@@ -173,7 +169,6 @@ func (g *group) card(tx *rows.Tx, c *schemas.Card) error {
 	out := g.outbox(tx)
 	out.addTerms(was, is)
 	if c.Deleted {
-		t.withdraw(out, c.Pin)
 		is.Terms, is.Interests = nil, nil
 	}
 	rows.PutValue(tx.Own(), []byte{rowPin}, &is)
@@ -190,8 +185,7 @@ func (g *group) action(tx *rows.Tx, r *schemas.RelatedRequest) error {
 		tx.Count("deleted_user")
 		return nil
 	}
-	t := pinRows{tx.Own()}
-	terms := t.terms()
+	terms := pinRows{tx.Own()}.terms()
 	if terms.Deleted {
 		return nil
 	}
@@ -202,7 +196,6 @@ func (g *group) action(tx *rows.Tx, r *schemas.RelatedRequest) error {
 		out.addEvent(schemas.EngagementMark{Interest: interest, Source: source, What: cmp.Or(string(r.Verb), "other"), Time: r.Time})
 	}
 	out.send()
-	g.recordLiker(tx, t, r.User)
 	return nil
 }
 
@@ -267,46 +260,9 @@ func (g *group) interests(own []schemas.InterestID, terms []string) []schemas.In
 	return all
 }
 
-// recordLiker stores a user who acted on a pin, and sets the timer of a new one.
-func (g *group) recordLiker(tx *rows.Tx, t pinRows, user schemas.UserID) {
-	name := likerName(user)
-	l, known := rows.Load[liker](t.own, name)
-	l.LastAt = schemas.MicrosOf(tx.Time())
-	if known {
-		rows.PutValue(t.own, name, &l)
-		return
-	}
-	n := t.likers()
-	if n >= g.cfg.MaxLikers {
-		tx.Count("liker_limit")
-		return
-	}
-	at := tx.Time().Add(g.cfg.AttributionWindow)
-	l.ExpiresAt = schemas.MicrosOf(at)
-	t.own.SetTimer(at, name)
-	t.putLikers(n + 1)
-	rows.PutValue(t.own, name, &l)
-}
-
-// timer deletes the impressions of an hour, or a liker who did not act again in the meantime.
-func (g *group) timer(_ *rows.Tx, owner rows.Owner, name []byte, now time.Time) error {
-	if name[0] == rowShown {
-		owner.Delete(name)
-		return nil
-	}
-	t := pinRows{owner}
-	l, known := rows.Load[liker](owner, name)
-	if !known {
-		return nil
-	}
-	at := l.LastAt.Time().Add(g.cfg.AttributionWindow)
-	if !at.After(now) {
-		t.deleteLiker(name)
-		return nil
-	}
-	l.ExpiresAt = schemas.MicrosOf(at)
-	owner.SetTimer(at, name)
-	rows.PutValue(owner, name, &l)
+// timer deletes the impressions of an hour. The rows of an earlier program that have timers are deleted alike.
+func (g *group) timer(_ *rows.Tx, owner rows.Owner, name []byte, _ time.Time) error {
+	owner.Delete(name)
 	return nil
 }
 
@@ -342,6 +298,9 @@ func (g *group) marks(tx *rows.Tx, m *schemas.InterestMarks) error {
 		d.apply(t)
 	}
 	for _, l := range m.Likes {
+		if l.Interest == "" { // an earlier program's mark of a deleted pin
+			continue
+		}
 		if g.deleted.Has(l.User) {
 			tx.Count("deleted_user")
 			continue

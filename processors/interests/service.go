@@ -165,9 +165,8 @@ func (s Service) Decide(ctx context.Context, decision schemas.InterestDecision) 
 	return s.Publisher.Decide(ctx, &decision)
 }
 
-// Interests returns a user's interests, none for a deleted user. It removes deleted pins from the evidence, because the
-// rows include only deletions that the users who liked a pin saw recently. It returns an error if no feed store can return
-// the deleted pins.
+// Interests returns a user's interests, none for a deleted user. It removes deleted pins from the evidence. It
+// returns an error if no feed store can return the deleted pins.
 func (s Service) Interests(ctx context.Context, user schemas.UserID, limit int) ([]schemas.UserInterest, error) {
 	if s.Deleted.Has(user) {
 		return []schemas.UserInterest{}, nil

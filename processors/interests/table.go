@@ -12,8 +12,6 @@ import (
 // The kinds of rows, by the first byte of their names.
 const (
 	rowPin      = 'p' // of a pin → pinTerms
-	rowLiker    = 's' // of a pin: user → liker; has a timer
-	rowLikers   = 'v' // of a pin → number of likers
 	rowShown    = 'h' // common: user, 0, hour (newest first) → impressions; has a timer
 	rowInterest = 'i' // of a user: interest → userInterest
 	rowCount    = 'e' // of an interest: day, source, 0, what → count
@@ -48,60 +46,12 @@ func (s *pinTerms) Pack(p *packed.Packer) {
 	p.Flags(&s.Deleted)
 }
 
-// liker is a user who recently acted on a pin.
-type liker struct {
-	LastAt    schemas.Micros // arrival of the last action
-	ExpiresAt schemas.Micros // when the row expires
-}
-
-// Pack implements packed.Row.
-func (l *liker) Pack(p *packed.Packer) {
-	p.Version(format)
-	packed.Int(p, &l.LastAt)
-	packed.Int(p, &l.ExpiresAt)
-}
-
 // pinRows accesses the rows of a pin.
 type pinRows struct{ own rows.Owner }
 
 func (t pinRows) terms() pinTerms {
 	s, _ := rows.Load[pinTerms](t.own, []byte{rowPin})
 	return s
-}
-
-func likerName(user schemas.UserID) []byte { return append([]byte{rowLiker}, user...) }
-
-// likers returns the number of likers.
-func (t pinRows) likers() int {
-	n, _ := rows.Load[rows.Number](t.own, []byte{rowLikers})
-	return int(n)
-}
-
-func (t pinRows) putLikers(n int) {
-	if n == 0 {
-		t.own.Delete([]byte{rowLikers})
-		return
-	}
-	row := rows.Number(n)
-	rows.PutValue(t.own, []byte{rowLikers}, &row)
-}
-
-// deleteLiker deletes a liker.
-func (t pinRows) deleteLiker(name []byte) {
-	t.putLikers(max(0, t.likers()-1))
-	t.own.Delete(name)
-}
-
-// withdraw removes a deleted pin from the evidence of its likers, and deletes them.
-func (t pinRows) withdraw(out *outbox, pin schemas.PinID) {
-	rows.LoadEach(t.own, []byte{rowLiker}, func(user string, l liker) {
-		out.addLike(schemas.LikeMark{User: schemas.UserID(user), Pin: pin})
-		name := likerName(schemas.UserID(user))
-		t.own.DropTimer(l.ExpiresAt.Time(), name)
-		t.own.Delete(name)
-		out.sendIfFull()
-	})
-	t.own.Delete([]byte{rowLikers})
 }
 
 // outbox collects marks by partition.
@@ -112,9 +62,8 @@ type outbox struct {
 	waiting int // number of marks in to, except those of terms
 }
 
-// maxWaiting is the number of collected marks at which they are sent. The marks of one more pin are at most 64 events or one
-// like. With the longest ids and sources, an event takes about 350 bytes and a removed like 530, so all of these fit in a
-// record.
+// maxWaiting is the number of collected marks at which they are sent. The marks of one more pin are at most 64
+// events. With the longest ids and sources, an event takes about 350 bytes, so all of these fit in a record.
 const maxWaiting = 1000
 
 func (g *group) outbox(tx *rows.Tx) *outbox {

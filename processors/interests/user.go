@@ -48,12 +48,8 @@ type userRows struct {
 
 func interestName(id string) []byte { return append([]byte{rowInterest}, id...) }
 
-// like adds an action to an interest. A mark without an interest removes a deleted pin from the evidence.
+// like adds an action to an interest.
 func (t userRows) like(tx *rows.Tx, m schemas.LikeMark, scale decay.Scale) {
-	if m.Interest == "" {
-		t.removeEvidence(m.Pin)
-		return
-	}
 	name := interestName(string(m.Interest))
 	l, known := rows.Load[userInterest](t.own, name)
 	if !known {
@@ -102,17 +98,6 @@ func strongest(list map[string]userInterest) []string {
 		return cmp.Or(cmp.Compare(list[b].Strength, list[a].Strength), cmp.Compare(a, b))
 	})
 	return ids
-}
-
-// removeEvidence removes a pin from the evidence.
-func (t userRows) removeEvidence(pin schemas.PinID) {
-	rows.LoadEach(t.own, []byte{rowInterest}, func(id string, l userInterest) {
-		n := len(l.Evidence)
-		l.Evidence = slices.DeleteFunc(l.Evidence, func(e schemas.Evidence) bool { return e.Pin == pin })
-		if len(l.Evidence) < n {
-			rows.PutValue(t.own, interestName(id), &l)
-		}
-	})
 }
 
 // clear deletes all rows of the user.
