@@ -3,8 +3,7 @@
 // sums of the same Scale can be compared at any time. The order in which weights are added does not matter.
 //
 // A Sum does not reveal its half-life: with weights of 2026, it is about 480 at a half-life of a month and about 2050 at one
-// of a week. Therefore UpdateScale stores the Scale with the sums. When the half-life changes, the scale changes and the
-// sums do not.
+// of a week. Therefore the half-life of stored sums must not change.
 package decay
 
 import (

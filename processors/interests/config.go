@@ -15,9 +15,8 @@ type Config struct {
 	StopWords    []string          `yaml:"stop_words" help:"stop words, in addition to the built-in ones; no term starts or ends with one"`
 	BlockedTerms map[string]string `yaml:"blocked_terms" help:"terms that are never counted and never become interests, each with the reason"`
 
-	HalfLife     time.Duration `yaml:"half_life" default:"720h" range:"1h..8760h" help:"half-life of the strength of a user's interests, and of recent pins"`
-	MaxInterests int           `yaml:"max_interests" default:"50" range:"1..1000" help:"maximum number of interests stored per user"`
-	MaxEvidence  int           `yaml:"max_evidence" default:"5" range:"0..100" help:"maximum number of actions stored as evidence per interest of a user"`
+	MaxInterests int `yaml:"max_interests" default:"50" range:"1..1000" help:"maximum number of interests stored per user"`
+	MaxEvidence  int `yaml:"max_evidence" default:"5" range:"0..100" help:"maximum number of actions stored as evidence per interest of a user"`
 
 	MaxPinInterests     int           `yaml:"max_pin_interests" default:"6" range:"1..64" help:"maximum number of interests of a pin that count"`
 	AttributionWindow   time.Duration `yaml:"attribution_window" default:"168h" range:"1m..720h" help:"time after an impression in which an action counts for the impression's source"`

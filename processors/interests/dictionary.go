@@ -40,16 +40,15 @@ func (t term) score(name string, recent float64, cfg Config) float64 {
 }
 
 // recent returns the part of a term's pins that remains after decay.
-func (t term) recent(now schemas.Micros, scale decay.Scale) float64 {
+func (t term) recent(now schemas.Micros) float64 {
 	return min(1, t.Recent.At(now, scale)/float64(max(t.Pins, 1)))
 }
 
 // dictionary accesses the terms of a partition.
 type dictionary struct {
-	tx    *rows.Tx
-	own   rows.Owner
-	cfg   Config
-	scale decay.Scale
+	tx  *rows.Tx
+	own rows.Owner
+	cfg Config
 }
 
 func termName(name string) []byte { return append([]byte{rowTerm}, name...) }
@@ -75,7 +74,7 @@ func (d dictionary) apply(m schemas.TermMark) {
 		d.own.Delete(rankName(t.Pins, m.Term))
 	}
 	t.Pins++
-	t.Recent = t.Recent.Plus(decay.SumOf(1, m.Time, d.scale))
+	t.Recent = t.Recent.Plus(decay.SumOf(1, m.Time, scale))
 	d.author(m, &t, 1)
 	d.put(m.Term, t)
 }

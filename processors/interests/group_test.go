@@ -166,7 +166,7 @@ func TestTerms_FindsFrequentInBoundedSpace(t *testing.T) {
 func TestInterests_EvidenceAndEngagementBySource(t *testing.T) {
 	t.Parallel()
 	cfg := interests.DefaultConfig()
-	cfg.HalfLife = 24 * time.Hour
+	cfg.EngagementRetention = 9600 * time.Hour
 	r := newRig(t, cfg, decisions{
 		"oolong":   {State: schemas.TermMerged, Into: "wulong"},
 		"wulong":   {State: schemas.TermAccepted, Interest: "interest:oolong"},
@@ -176,7 +176,7 @@ func TestInterests_EvidenceAndEngagementBySource(t *testing.T) {
 		r.card(card(schemas.PinID(fmt.Sprintf("pin:%d", i)), "Oolong, rejected", "interest:tea"))
 	}
 	r.WaitIdle()
-	at := schemas.MicrosOf(now.Add(-24 * time.Hour))
+	at := schemas.MicrosOf(now.Add(-30 * 24 * time.Hour)) // a half-life
 	act := func(user schemas.UserID, pin string, verb schemas.Verb, weight float64, at schemas.Micros) {
 		proctest.Publish(r.Wire, r.Streams.RelatedRequests, pin, &schemas.RelatedRequest{User: user, Verb: verb, Weight: weight, Time: at,
 			Pin: schemas.Neighbor{ID: schemas.ID(pin), Version: 1, Quality: 1, Facets: schemas.Facets{Interests: []schemas.InterestID{"interest:tea"}}}})
@@ -212,7 +212,7 @@ func TestInterests_EvidenceAndEngagementBySource(t *testing.T) {
 			return i.Engagement(t.Context(), "interest:oolong", days)
 		})
 	}
-	if diff := gocmp.Diff(want, engaged(2)); diff != "" {
+	if diff := gocmp.Diff(want, engaged(31)); diff != "" {
 		t.Errorf("engagement (-want +got):\n%s", diff)
 	}
 	if diff := gocmp.Diff(want[:1], engaged(1)); diff != "" {

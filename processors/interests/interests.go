@@ -4,8 +4,7 @@
 //	owner   pin, user, interest; dictionary:N, which has the terms of a partition
 //	in      pin-cards, related-requests, impressions and interest-marks (batched, of a partition), users-deleted (key user)
 //	rows    of a pin: its terms and interests; of a user: interests with evidence; of an interest: counts by day, source and
-//	        event; of a partition: its terms, their authors, terms by count; common: the scale of strengths and of recent
-//	        pins, and the recent impressions of users
+//	        event; of a partition: its terms, their authors, terms by count; common: the recent impressions of users
 //	out     interest-marks (to the partitions of terms, users and interests)
 //	timers  impressions expire
 //
@@ -27,7 +26,8 @@
 //
 // The first factor damps the frequency as usual (Salton, Buckley 1988) and prefers longer terms as the C-value does
 // (Frantzi, Ananiadou, Mima 2000). The second factor, the spread, is 1 if each pin has another author. recent is the part
-// of the term's pins that remains after decay by Config.HalfLife. Subtracted pins stay in recent until they have decayed.
+// of the term's pins that remains after decay with a half-life of 30 days. Subtracted pins stay in recent until they have
+// decayed.
 //
 // A counted term that Config blocks or stops later is no candidate from the next start on. It and the terms merged into it
 // have no interest, regardless of decisions. Their counts and decisions are kept and apply again when the term is
@@ -43,14 +43,11 @@
 // # Users
 //
 // A positive action on a pin, of a verb that requests neighbors (see actors), adds its weight to each interest of the pin.
-// The pin's own interests come first, then those of its accepted terms, Config.MaxPinInterests at most. Strength decays by
-// Config.HalfLife. A user keeps the Config.MaxInterests strongest interests, each with the newest Config.MaxEvidence
-// actions.
+// The pin's own interests come first, then those of its accepted terms, Config.MaxPinInterests at most. Strength decays
+// with a half-life of 30 days. A user keeps the Config.MaxInterests strongest interests, each with the newest
+// Config.MaxEvidence actions.
 //
 // Service omits deleted pins from the evidence; their part of the strength decays. A deleted user has no rows here.
-//
-// If Config.HalfLife changes, current strengths keep their values (decay.Scale). From the next marks of a partition on,
-// they decay with the new half-life.
 //
 // # Engagement
 //
@@ -85,7 +82,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -285,11 +281,7 @@ func (g *group) marks(tx *rows.Tx, m *schemas.InterestMarks) error {
 	if err := m.Validate(); err != nil {
 		return err
 	}
-	scale, err := decay.UpdateScale(tx.Common(), schemas.MicrosOf(tx.Time()), g.cfg.HalfLife)
-	if err != nil {
-		return err
-	}
-	d := dictionary{tx: tx, own: tx.Of(g.owners[tx.Partition()]), cfg: g.cfg, scale: scale}
+	d := dictionary{tx: tx, own: tx.Of(g.owners[tx.Partition()]), cfg: g.cfg}
 	for _, u := range m.Deleted {
 		g.deleted.Note(u.User, u.Time)
 		g.shown(tx, u.User).clear()
@@ -305,7 +297,7 @@ func (g *group) marks(tx *rows.Tx, m *schemas.InterestMarks) error {
 			tx.Count("deleted_user")
 			continue
 		}
-		userRows{tx.Of(string(l.User)), g.cfg}.like(tx, l, scale)
+		userRows{tx.Of(string(l.User)), g.cfg}.like(tx, l)
 	}
 	for _, e := range m.Events {
 		count(tx.Of(string(e.Interest)), e, int(g.cfg.EngagementRetention/(24*time.Hour)))

@@ -12,7 +12,6 @@ import (
 	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/topics"
 )
 
 // Reader reads the partitions that this process owns. Its methods return a *rows.NotOwnerError for any other partition.
@@ -25,16 +24,6 @@ type Reader struct {
 
 func (r Reader) now() schemas.Micros { return schemas.MicrosOf(r.Now()) }
 
-// scale returns the scale of a partition's sums. A new scale does not change the values of existing sums, so it also fits sums
-// that are read one commit later.
-func (r Reader) scale(ctx context.Context, partition int32) (scale decay.Scale, err error) {
-	err = r.Rows.Read(ctx, rows.CommonOwner(partition, r.Partitions), func(s rows.Snapshot) error {
-		scale, err = decay.LoadScale(s, r.Config.HalfLife)
-		return err
-	})
-	return scale, err
-}
-
 // Terms returns up to limit candidates of a partition, and the named terms whether or not they are candidates; the highest
 // score comes first. It does not return terms that Config blocks.
 func (r Reader) Terms(ctx context.Context, partition int32, limit int, named []string) ([]schemas.DictionaryTerm, error) {
@@ -44,17 +33,13 @@ func (r Reader) Terms(ctx context.Context, partition int32, limit int, named []s
 		wanted[name] = true
 	}
 	now, blocked := r.now(), r.Config.Blocked()
-	scale, err := r.scale(ctx, partition)
-	if err != nil {
-		return nil, fmt.Errorf("read terms of partition %d: %w", partition, err)
-	}
-	err = r.Rows.Read(ctx, dictionaries(r.Partitions)[partition], func(s rows.Snapshot) error {
+	err := r.Rows.Read(ctx, dictionaries(r.Partitions)[partition], func(s rows.Snapshot) error {
 		return rows.Each(s, []byte{rowTerm}, func(name string, t term) {
 			pins := t.Pins - t.MaxError
 			if !wanted[name] && (pins < int64(r.Config.MinPins) || t.People < int64(r.Config.MinAuthors)) || blocked(name) != "" {
 				return
 			}
-			recent := t.recent(now, scale)
+			recent := t.recent(now)
 			list = append(list, schemas.DictionaryTerm{
 				Term: name, State: schemas.TermCandidate, Score: t.score(name, recent, r.Config), Pins: pins, People: t.People, Recent: recent,
 			})
@@ -80,11 +65,7 @@ func (r Reader) Terms(ctx context.Context, partition int32, limit int, named []s
 func (r Reader) Interests(ctx context.Context, user schemas.UserID, limit int) ([]schemas.UserInterest, error) {
 	list := []schemas.UserInterest{}
 	now := r.now()
-	scale, err := r.scale(ctx, topics.Partition(string(user), r.Partitions))
-	if err != nil {
-		return nil, fmt.Errorf("read interests of %s: %w", user, err)
-	}
-	err = r.Rows.Read(ctx, string(user), func(s rows.Snapshot) error {
+	err := r.Rows.Read(ctx, string(user), func(s rows.Snapshot) error {
 		known, err := all(s)
 		if err != nil {
 			return err

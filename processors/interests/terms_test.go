@@ -77,7 +77,7 @@ func TestConfig_ListsAllProblems(t *testing.T) {
 	if err == nil {
 		t.Fatal("Validate accepted zero values")
 	}
-	for _, name := range []string{"max_terms", "max_authors", "min_pins", "min_authors", "half_life", "max_interests", "max_evidence", "max_pin_interests", "attribution_window", "engagement_retention", "blocked_terms"} {
+	for _, name := range []string{"max_terms", "max_authors", "min_pins", "min_authors", "max_interests", "max_evidence", "max_pin_interests", "attribution_window", "engagement_retention", "blocked_terms"} {
 		if !strings.Contains(err.Error(), name+": ") {
 			t.Errorf("no problem with %s in %v", name, err)
 		}

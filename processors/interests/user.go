@@ -12,6 +12,9 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
+// scale is the scale of strengths and of the recent pins of terms. Stored sums would be wrong on another one.
+var scale = decay.NewScale(30 * 24 * time.Hour)
+
 // userInterest is an interest of a user.
 type userInterest struct {
 	Strength decay.Sum
@@ -31,7 +34,7 @@ func (l *userInterest) Pack(p *packed.Packer) {
 }
 
 // add adds an action to the strength, and keeps up to limit of the newest actions as evidence.
-func (l *userInterest) add(m schemas.LikeMark, scale decay.Scale, limit int) {
+func (l *userInterest) add(m schemas.LikeMark, limit int) {
 	l.Strength = l.Strength.Plus(decay.SumOf(m.Weight, m.Time, scale))
 	l.Evidence = append(l.Evidence, schemas.Evidence{Pin: m.Pin, Verb: m.Verb, Weight: m.Weight, Time: m.Time})
 	slices.SortFunc(l.Evidence, func(a, b schemas.Evidence) int {
@@ -49,13 +52,13 @@ type userRows struct {
 func interestName(id string) []byte { return append([]byte{rowInterest}, id...) }
 
 // like adds an action to an interest.
-func (t userRows) like(tx *rows.Tx, m schemas.LikeMark, scale decay.Scale) {
+func (t userRows) like(tx *rows.Tx, m schemas.LikeMark) {
 	name := interestName(string(m.Interest))
 	l, known := rows.Load[userInterest](t.own, name)
 	if !known {
 		l.Strength = decay.None()
 	}
-	l.add(m, scale, t.cfg.MaxEvidence)
+	l.add(m, t.cfg.MaxEvidence)
 	rows.PutValue(t.own, name, &l)
 	if !known {
 		t.trim(tx)

@@ -9,11 +9,10 @@ import (
 
 // Config holds the settings for neighbors. See DefaultConfig.
 type Config struct {
-	HalfLife           time.Duration `yaml:"half_life" default:"720h" range:"1h..8760h" help:"half-life of an occurrence's weight in a neighbor's strength"`
-	MaxNeighbors       int           `yaml:"max_neighbors" default:"50" range:"1..1000" help:"maximum number of neighbors stored per pin or interest"`
-	DeliveredNeighbors int           `yaml:"delivered_neighbors" default:"10" range:"0..max_neighbors" help:"number of strongest neighbors delivered for an action on a pin"`
-	PairedBoardPins    int           `yaml:"paired_board_pins" default:"10" range:"0..100" help:"number of newest pins of a board that the next pin is paired with"`
-	PairedInterests    int           `yaml:"paired_interests" default:"6" range:"0..64" help:"number of first interests of a pin that are paired with one another"`
+	MaxNeighbors       int `yaml:"max_neighbors" default:"50" range:"1..1000" help:"maximum number of neighbors stored per pin or interest"`
+	DeliveredNeighbors int `yaml:"delivered_neighbors" default:"10" range:"0..max_neighbors" help:"number of strongest neighbors delivered for an action on a pin"`
+	PairedBoardPins    int `yaml:"paired_board_pins" default:"10" range:"0..100" help:"number of newest pins of a board that the next pin is paired with"`
+	PairedInterests    int `yaml:"paired_interests" default:"6" range:"0..64" help:"number of first interests of a pin that are paired with one another"`
 
 	// ScoreHalfLife is the half-life of the write-time score. All groups share it, so this part of a configuration file does
 	// not contain it.

@@ -50,7 +50,7 @@ func (o *oracle) add(of, other schemas.ID, weight float64, at schemas.Micros) {
 		o.weights[of] = map[schemas.ID]float64{}
 	}
 	age := base.Time().Sub(at.Time())
-	o.weights[of][other] += weight * math.Exp2(-float64(age)/float64(o.cfg.HalfLife))
+	o.weights[of][other] += weight * math.Exp2(-age.Hours()/(30*24))
 }
 
 func (o *oracle) request(r *schemas.RelatedRequest) {
@@ -138,14 +138,13 @@ func (r *rig) send(e any) {
 func TestRelated_SharesEqualDecayedSums(t *testing.T) {
 	t.Parallel()
 	cfg := related.DefaultConfig()
-	cfg.HalfLife = 24 * time.Hour
 	cfg.PairedBoardPins = 100 // no bound is exceeded
 	o := &oracle{cfg: cfg, weights: map[schemas.ID]map[schemas.ID]float64{}, boards: map[schemas.BoardID][]*schemas.BoardSave{}}
 	rng := rand.New(rand.NewPCG(1, 2))
 	r := newRig(t, cfg)
 	const events = 240
 	for i := range events {
-		at, weight := after(time.Duration(rng.Int64N(int64(96*time.Hour)))), []float64{0.5, 1, 3}[rng.IntN(3)]
+		at, weight := after(time.Duration(rng.Int64N(int64(120*24*time.Hour)))), []float64{0.5, 1, 3}[rng.IntN(3)]
 		p := rng.IntN(12)
 		if rng.IntN(3) == 0 {
 			s := &schemas.BoardSave{Board: schemas.BoardID(fmt.Sprintf("board:%d", rng.IntN(4))), Time: at, Weight: weight, Pin: pin(p)}

@@ -4,7 +4,7 @@
 //	owner   pin, interest, board
 //	in      related-requests and pin-cards (key pin), board-saves (key board), related-pairs (batched, of a partition)
 //	rows    of a pin or an interest: its neighbors by id and by strength, and the total strength;
-//	        of a board: the last pins saved to it; common: the scale of strengths
+//	        of a board: the last pins saved to it
 //	out     deliveries of the source related (to the user's partition), related-pairs
 //
 // Each record takes effect exactly once; see package rows.
@@ -15,15 +15,12 @@
 // the same user acted on both within a short time, which the group actors detects. Two interests are neighbors if a pin
 // with an action has both. Each occurrence adds the weight w of the action, at its event time t, to
 //
-//	strength(now) = Σ w · 2^(−(now − t)/half-life)
+//	strength(now) = Σ w · 2^(−(now − t)/half-life), with a half-life of 30 days
 //
 // The stored value is the logarithm of the strength as of the epoch, ln Σ w·2^(t/half-life). This is forward decay
 // (Cormode, Shkapenyuk, Srivastava, Xu, ICDE 2009): the stored value does not change over time, and the order of two
 // neighbors is the same at any time. The order of arrival does not matter either, except at the bounds. A pin or interest
 // keeps its Config.MaxNeighbors strongest neighbors, and at most a quarter more.
-//
-// If Config.HalfLife changes, current strengths keep their values (decay.Scale). From the first record that a partition
-// processes with the new half-life on, strengths decay with it.
 //
 // # Candidates
 //
@@ -55,7 +52,6 @@ package related
 import (
 	"sync"
 
-	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -94,8 +90,7 @@ func (g *group) request(tx *rows.Tx, r *schemas.RelatedRequest) error {
 	p := g.pairs.Get().(*pairing)
 	defer g.pairs.Put(p)
 	p.reset()
-	scale := g.scale(tx)
-	own := neighbors{tx.Own(), g.cfg, scale}
+	own := neighbors{tx.Own(), g.cfg}
 	for i := range r.Near {
 		near := &r.Near[i]
 		if !own.add(&near.Neighbor, near.Weight, near.Time) {
@@ -160,18 +155,17 @@ func (g *group) pair(tx *rows.Tx, r *schemas.RelatedPairs) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
-	scale := g.scale(tx)
 	p := g.pairs.Get().(*pairing)
 	defer g.pairs.Put(p)
 	p.reset()
 	for _, pair := range r.Pairs {
-		own, other := neighbors{tx.Of(string(pair.Of)), g.cfg, scale}, &r.Pins[pair.Neighbor]
+		own, other := neighbors{tx.Of(string(pair.Of)), g.cfg}, &r.Pins[pair.Neighbor]
 		if !own.add(other, pair.Weight, pair.Time) {
 			p.remove(other.ID, pair.Of)
 		}
 	}
 	for _, removed := range r.Removed {
-		neighbors{tx.Of(string(removed.Of)), g.cfg, scale}.remove(removed.Neighbor)
+		neighbors{tx.Of(string(removed.Of)), g.cfg}.remove(removed.Neighbor)
 	}
 	g.sendPairs(tx, p)
 	return nil
@@ -185,18 +179,11 @@ func (g *group) card(tx *rows.Tx, c *schemas.Card) error {
 	p := g.pairs.Get().(*pairing)
 	defer g.pairs.Put(p)
 	p.reset()
-	for _, id := range (neighbors{own: tx.Own(), cfg: g.cfg}).clear() {
+	for _, id := range (neighbors{tx.Own(), g.cfg}).clear() {
 		p.remove(id, schemas.ID(c.Pin))
 	}
 	g.sendPairs(tx, p)
 	return nil
-}
-
-// scale returns the scale of all strengths of the partition.
-func (g *group) scale(tx *rows.Tx) decay.Scale {
-	s, bad := decay.UpdateScale(tx.Common(), schemas.MicrosOf(tx.Time()), g.cfg.HalfLife)
-	tx.Fail(bad)
-	return s
 }
 
 // sendPairs sends the pairs to their partitions.

@@ -12,6 +12,9 @@ import (
 // strength is the strength of a neighbor: the decayed sum of the weights of its occurrences.
 type strength = decay.Sum
 
+// scale is the scale of all strengths. Stored strengths would be wrong on another one.
+var scale = decay.NewScale(30 * 24 * time.Hour)
+
 // neighbor is one neighbor of a pin or interest, as of its highest version.
 type neighbor struct {
 	schemas.Neighbor

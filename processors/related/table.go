@@ -109,9 +109,8 @@ func best(t rows.RowReader, limit int) ([]neighbor, error) {
 
 // neighbors holds the neighbors of one owner during one callback.
 type neighbors struct {
-	own   rows.Owner
-	cfg   Config
-	scale decay.Scale
+	own rows.Owner
+	cfg Config
 }
 
 func (t neighbors) best(limit int) []neighbor {
@@ -156,7 +155,7 @@ func (t neighbors) strengthen(all totals, s *schemas.Neighbor, weight float64, a
 	} else {
 		t.own.Delete(placeName(n.strength, n.ID))
 	}
-	gain := decay.SumOf(weight, at, t.scale)
+	gain := decay.SumOf(weight, at, scale)
 	n.strength, all.strength = n.strength.Plus(gain), all.strength.Plus(gain)
 	n.update(s)
 	t.put(n)

@@ -15,32 +15,24 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// After a change of the half-life, a user's strengths and the recent part of terms keep their values. Later events add to
-// them, and a trim deletes the weakest.
-func TestHalfLife_ChangeKeepsStrengths(t *testing.T) {
+// Strengths and the recent parts of terms are sums of all events. A trim deletes the weakest interests.
+func TestMarks_StrengthsAreSums(t *testing.T) {
 	t.Parallel()
-	const day, month = 24 * time.Hour, 30 * 24 * time.Hour
-	for name, lives := range map[string][2]time.Duration{"raised": {day, month}, "lowered": {month, day}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cfg := interests.DefaultConfig()
-			cfg.HalfLife, cfg.MaxInterests, cfg.MinPins, cfg.MinAuthors = lives[0], 4, 1, 1
-			r, now := newRig(t, cfg, nil), schemas.MicrosOf(time.Now())
-			r.mark(4, like("interest:old", now))
-			r.mark(3, hasTerm("oolong", now))
-			r.WaitIdle()
-			r.cfg.HalfLife = lives[1]
-			r.member = r.Start("a", interests.Group(r.cfg, r.Kafka.Partitions, r.Streams, &notedUsers{}, decisions{}))
-			r.mark(10, like("interest:new", now))
-			r.mark(2, hasTerm("sencha", now))
-			for n := range cfg.MaxInterests {
-				r.mark(1, like(schemas.InterestID(fmt.Sprint("interest:once-", n)), now))
-			}
-			r.WaitIdle()
-			r.wantStrengths(map[schemas.InterestID]float64{"interest:new": 10, "interest:old": 4, "interest:once-0": 1, "interest:once-1": 1})
-			r.wantRecent(map[string]float64{"oolong": 1, "sencha": 1})
-		})
+	cfg := interests.DefaultConfig()
+	cfg.MaxInterests, cfg.MinPins, cfg.MinAuthors = 4, 1, 1
+	r, now := newRig(t, cfg, nil), schemas.MicrosOf(time.Now())
+	aMonthAgo := schemas.MicrosOf(time.Now().AddDate(0, 0, -30)) // a half-life
+	r.mark(4, like("interest:old", now))
+	r.mark(8, like("interest:late", aMonthAgo))
+	r.mark(3, hasTerm("oolong", aMonthAgo))
+	r.mark(10, like("interest:new", now))
+	r.mark(2, hasTerm("sencha", now))
+	for n := range 3 {
+		r.mark(1, like(schemas.InterestID(fmt.Sprint("interest:once-", n)), now))
 	}
+	r.WaitIdle()
+	r.wantStrengths(map[schemas.InterestID]float64{"interest:new": 10, "interest:old": 4, "interest:late": 4, "interest:once-0": 1})
+	r.wantRecent(map[string]float64{"oolong": 0.5, "sencha": 1})
 }
 
 // marked is the user whose partition marks are sent to.
@@ -60,7 +52,7 @@ func (r *rig) mark(times int, m *schemas.InterestMarks) {
 	}
 }
 
-// approximately tolerates the decay during a test: a thousandth in two minutes at a half-life of a day.
+// approximately tolerates the decay during a test.
 var approximately = cmpopts.EquateApprox(0.01, 0)
 
 // wantStrengths checks the user's current interests, and that the reader returns them.
