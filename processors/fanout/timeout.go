@@ -41,11 +41,8 @@ func (e *expected) isLate(w *schemas.Walk, steps uint64) bool {
 // expectedRow returns the name of the row and of its timer.
 func expectedRow() []byte { return []byte{rowStep} }
 
-// expectStep stores a copy of the next step and sets the timer if none is set. Without Config.StepTimeout it does nothing.
+// expectStep stores a copy of the next step and sets the timer if none is set.
 func (g *group) expectStep(tx *rows.Tx, o *ownerState, w *schemas.Walk) {
-	if g.cfg.StepTimeout == 0 {
-		return
-	}
 	e, found := rows.Load[expected](o.Owner, expectedRow())
 	step, bad := g.streams.FanoutLoop.Encode(&schemas.Continuation{Followee: schemas.Followee(tx.Key()), Walk: w})
 	tx.Fail(bad)

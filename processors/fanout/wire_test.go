@@ -49,6 +49,7 @@ func relay(w *proctest.Wire, but ...schemas.PinID) rows.Group {
 }
 
 func group(w *proctest.Wire, cfg fanout.Config) rows.Group {
+	cfg.StepTimeout = cmp.Or(cfg.StepTimeout, time.Hour)
 	return fanout.Group(cfg, w.Kafka.Partitions, w.Streams, deleted{"user:deleted": true})
 }
 

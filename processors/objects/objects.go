@@ -266,8 +266,6 @@ func (g *group) timer(tx *rows.Tx, owner rows.Owner, name []byte, _ time.Time) e
 		t.expirePopular(p)
 	case heldRow:
 		t.releaseAction(p, name)
-	default: // before sweeps, remembered actions and counts had timers
-		owner.Delete(name)
 	}
 	return nil
 }

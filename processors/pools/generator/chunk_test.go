@@ -142,7 +142,6 @@ func TestPool_FailsUntilPulledPinsAreLoaded(t *testing.T) {
 	g := generatorWith(t, DefaultConfig(), Deps{Rows: d, Pulled: NewPulled(ready)})
 	calls := map[string]func() error{
 		"pool":    func() error { _, err := g.Pool(t.Context(), poolstest.Owner, "editors", 1); return err },
-		"sources": func() error { _, err := g.Sources(t.Context(), poolstest.Owner); return err },
 		"waiting": func() error { _, err := g.Waiting(t.Context(), poolstest.Owner); return err },
 	}
 	for name, call := range calls {

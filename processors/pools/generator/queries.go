@@ -53,19 +53,6 @@ func (g *Generator) Pool(ctx context.Context, user schemas.UserID, source schema
 	return p, nil
 }
 
-// Sources returns the sources with current or former candidates of the user, by name.
-func (g *Generator) Sources(ctx context.Context, user schemas.UserID) ([]schemas.Source, error) {
-	var list []schemas.Source
-	err := g.readComplete(ctx, user, func(v *view) (err error) {
-		list, err = v.sources(nil)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read sources of %s: %w", user, err)
-	}
-	return list, nil
-}
-
 // Waiting returns the number of pins that a visit of the feed home could show, up to MaxWaiting. It does not count pins
 // that a visit would defer or may not show now. It does not call external sources and the model, because it is
 // called often.
