@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -84,7 +85,9 @@ type Sink struct {
 	deadLetters *prometheus.CounterVec
 	seconds     prometheus.Histogram
 	endToEnd    prometheus.Histogram
-	inFlight    *inFlight
+	// inFlight is the arrival time of the oldest record that is read and not yet durable; 0: none. The lag metric uses it,
+	// because it must be correct while a write hangs.
+	inFlight atomic.Int64
 }
 
 // New validates the configuration and registers the metrics, which are labeled with the group.
@@ -92,9 +95,7 @@ func New(cfg Config, env Env) (*Sink, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("materialize: %w", err)
 	}
-	s := &Sink{
-		cfg: cfg, env: env, group: topics.MaterializeGroup(env.Name), inputs: inputs(env.Streams, env.Deleted), inFlight: new(inFlight),
-	}
+	s := &Sink{cfg: cfg, env: env, group: topics.MaterializeGroup(env.Name), inputs: inputs(env.Streams, env.Deleted)}
 	m := metrics.New(prometheus.WrapRegistererWith(prometheus.Labels{"group": s.group}, env.Metrics), "smartfeed_materialize_")
 	s.deadLetters = m.Counters("topic", "dead_letters_total", "Input records sent to the dead-letter topic, by input topic.")
 	s.seconds = m.Seconds("write_duration_seconds", "Duration of a durable write of a batch, in seconds.", 0.0005, 14) // 0.5 ms to 4 s
@@ -116,14 +117,14 @@ func (s *Sink) Run(ctx context.Context) error {
 		return fmt.Errorf("materialize: %w", err)
 	}
 	defer publisher.Close()
-	s.inFlight.runStarted(time.Now())
+	s.inFlight.Store(0) // another process may own the partitions of records that the last run failed to write
 	err = topics.Consume(ctx, topics.ConsumerConfig{
 		Kafka: s.env.Kafka, Group: s.group, Topics: slices.Collect(maps.Keys(s.inputs)), MaxPoll: s.cfg.MaxBatchRecords,
 	}, func(ctx context.Context, records []*kgo.Record) error {
 		return s.handle(ctx, publisher, records)
 	})
 	if err == nil {
-		s.inFlight.released() // other processes own the partitions
+		s.inFlight.Store(0) // other processes own the partitions
 	}
 	var changed *topics.ChangedTopicError
 	if errors.As(err, &changed) {
@@ -135,12 +136,11 @@ func (s *Sink) Run(ctx context.Context) error {
 
 // handle is like process, and tracks the age of the records for the lag metric.
 func (s *Sink) handle(ctx context.Context, publisher *topics.Publisher, records []*kgo.Record) error {
-	s.inFlight.recordsRead(oldest(records))
+	s.inFlight.Store(oldest(records).UnixMicro())
 	if err := s.process(ctx, publisher, records); err != nil {
-		s.inFlight.writeFailed(time.Now())
 		return err
 	}
-	s.inFlight.released()
+	s.inFlight.Store(0)
 	return nil
 }
 
@@ -179,7 +179,13 @@ func (s *Sink) write(ctx context.Context, batch Batch) error {
 }
 
 // lag returns the age in seconds of the oldest record in flight.
-func (s *Sink) lag() float64 { return s.inFlight.age(time.Now()).Seconds() }
+func (s *Sink) lag() float64 {
+	oldest := s.inFlight.Load()
+	if oldest == 0 {
+		return 0
+	}
+	return max(0, time.Since(time.UnixMicro(oldest)).Seconds())
+}
 
 // storeName returns the name of the feed store, as reads use it.
 func (s *Sink) storeName() string {
