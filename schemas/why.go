@@ -85,7 +85,7 @@ const (
 	ReasonOwn             Reason = "own"              // hidden: the pin is the user's own
 	ReasonBlock           Reason = "block"            // hidden: the user blocks the author, board or interest, or the author blocks the user
 	ReasonNoEdge          Reason = "no_edge"          // hidden: no live edge justifies it
-	ReasonFolloweeCap     Reason = "followee_cap"     // hidden: the edge that would justify it is over pools.max_followees
+	ReasonFolloweeCap     Reason = "followee_cap"     // hidden: the edge that would justify it is over the cap of follows
 	ReasonSeenTrimmed     Reason = "seen_trimmed"     // out: older than the oldest remaining seen row
 	ReasonExpired         Reason = "expired"          // out: older than the maximum age of candidates
 	ReasonDeferralExpired Reason = "deferral_expired" // out: deferred for too long

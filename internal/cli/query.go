@@ -188,7 +188,7 @@ func because(r schemas.Reason) string {
 		schemas.ReasonOwn:             "the user created it",
 		schemas.ReasonBlock:           "the user or the author blocked the other",
 		schemas.ReasonNoEdge:          "the user does not follow its author, board or interests",
-		schemas.ReasonFolloweeCap:     "the follow that would deliver it is above pools.max_followees",
+		schemas.ReasonFolloweeCap:     "the follow that would deliver it is above the maximum of 10,000 follows",
 		schemas.ReasonSeenTrimmed:     "it is as old as seen pins that are no longer stored",
 		schemas.ReasonExpired:         "it is older than pools.max_pin_age",
 		schemas.ReasonDeferralExpired: "its deferral expired",

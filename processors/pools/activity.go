@@ -52,8 +52,6 @@ func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, at time.Time) er
 		g.checkInactivity(tx, own)
 	case timerNotify:
 		g.continueNotification(tx, own)
-	case timerFollows:
-		return g.balanceFollows(tx, own)
 	default:
 		return schemas.Bad(fmt.Sprintf("timer %q: want a timer of this group", name))
 	}

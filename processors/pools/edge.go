@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -57,9 +56,6 @@ func checkEdge(e *schemas.Edge) (register byte, err error) {
 	return 0, schemas.Bad(fmt.Sprintf("edge: kind %q: want follow, block or blocked", e.Kind))
 }
 
-// timerFollows is the timer that continues to balance a user's follows after the cap has changed.
-const timerFollows = "follows"
-
 // follow applies the current state of a follow.
 func (g *group) follow(tx *rows.Tx, own rows.Owner, e *schemas.Edge) error {
 	f, err := g.followsOf(tx, own)
@@ -72,14 +68,14 @@ func (g *group) follow(tx *rows.Tx, own rows.Owner, e *schemas.Edge) error {
 			return err
 		}
 		g.notifyNewFollowee(tx, own, e, entered)
-		return g.settleFollows(tx, own, f)
+		return f.close()
 	}
 	wasRefused, err := f.end(e.Other)
 	if err != nil {
 		return err
 	}
 	endFollow(own, e, wasRefused)
-	return g.settleFollows(tx, own, f)
+	return f.close()
 }
 
 // followsOf opens a user's follows. The followees of refused and admitted follows are notified.
@@ -95,26 +91,4 @@ func (g *group) followsOf(tx *rows.Tx, own rows.Owner) (*follows, error) {
 		g.sendMode(tx, other, a.Inactive)
 		return nil
 	})
-}
-
-// settleFollows balances the follows and writes their counts. If one record is not enough, a timer continues.
-func (g *group) settleFollows(tx *rows.Tx, own rows.Owner, f *follows) error {
-	more, err := f.balance(tx.HasRoom)
-	if err != nil {
-		return err
-	}
-	if more {
-		own.SetTimer(tx.Time().Add(time.Second), []byte(timerFollows))
-	}
-	f.close()
-	return nil
-}
-
-// balanceFollows continues to balance a user's follows.
-func (g *group) balanceFollows(tx *rows.Tx, own rows.Owner) error {
-	f, err := g.followsOf(tx, own)
-	if err != nil {
-		return err
-	}
-	return g.settleFollows(tx, own, f)
 }

@@ -69,11 +69,15 @@ func openFollows(t followTable, limit int, moved func(other schemas.ID, admitted
 	return &follows{followTable: t, limit: limit, followCounts: counts, stored: counts, moved: moved}, err
 }
 
-// close writes the counts if they have changed.
-func (f *follows) close() {
+// close balances the follows, and writes their counts if they have changed.
+func (f *follows) close() error {
+	if err := f.balance(); err != nil {
+		return err
+	}
 	if f.followCounts != f.stored {
 		f.Put([]byte{layout.KindFollowCounts}, packed.Encode(&f.followCounts))
 	}
+	return nil
 }
 
 // each visits the admitted follows, by id.
@@ -136,7 +140,7 @@ func (f *follows) end(other schemas.ID) (wasRefused bool, err error) {
 	return !admitted, nil
 }
 
-// enters reports whether a follow is admitted for now, until balance has considered all follows.
+// enters reports whether a follow is admitted for now, until close balances the follows.
 func (f *follows) enters(is follow) (bool, error) {
 	if f.refused == 0 {
 		return f.admitted < f.limit || is.time <= f.newest, nil
@@ -179,50 +183,32 @@ func (f *follows) remove(is follow, admitted bool) {
 	f.Delete(layout.RowName(layout.KindRefused, is.other))
 }
 
-// admittedAtOnce is the maximum number of follows that one record admits: each one causes a backfill.
-const admittedAtOnce = 100
-
-// balance admits and refuses follows until the earliest ones are admitted or room returns false. more reports whether follows
-// remain, which is common only after a change of the cap.
-func (f *follows) balance(room func() bool) (more bool, err error) {
-	for n := 0; f.admitted < f.limit && f.refused > 0; n++ {
-		if n == admittedAtOnce || !room() {
-			return true, nil
-		}
+// balance admits the earliest refused follow below the cap, or refuses the latest admitted one above it. A record changes one
+// follow, so at most one other follow moves.
+func (f *follows) balance() error {
+	switch {
+	case f.admitted < f.limit && f.refused > 0:
 		first, err := f.firstRefused()
-		if err == nil {
-			err = f.move(first, true)
-		}
 		if err != nil {
-			return false, err
+			return err
 		}
+		return f.move(first, true)
+	case f.admitted > f.limit:
+		return f.refuseLast()
 	}
-	if f.admitted <= f.limit {
-		return false, nil
-	}
-	return f.refuseLast(room)
+	return nil
 }
 
-// refuseLast refuses the latest follows above the cap.
-func (f *follows) refuseLast(room func() bool) (more bool, err error) {
+// refuseLast refuses the latest admitted follow.
+func (f *follows) refuseLast() error {
 	var all []follow
 	if err := f.each(func(is follow) { all = append(all, is) }); err != nil {
-		return false, err
+		return err
 	}
 	slices.SortFunc(all, follow.compare)
-	for len(all) > f.limit {
-		last := len(all) - 1
-		if !room() {
-			more = true
-			break
-		}
-		if err := f.move(all[last], false); err != nil {
-			return false, err
-		}
-		all = all[:last]
-	}
-	f.newest = all[len(all)-1].time
-	return more, nil
+	last := len(all) - 1
+	f.newest = all[last-1].time
+	return f.move(all[last], false)
 }
 
 // move admits a refused follow, or refuses an admitted one.

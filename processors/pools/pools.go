@@ -128,7 +128,6 @@
 package pools
 
 import (
-	"cmp"
 	"sync"
 
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -151,7 +150,6 @@ type ErasedUsers interface {
 
 // Group returns the topology of the group. cfg must be valid.
 func Group(cfg Config, s *topics.Streams, deleted ErasedUsers) rows.Group {
-	cfg.MaxFollowees = cmp.Or(cfg.MaxFollowees, DefaultConfig().MaxFollowees)
 	g := &group{
 		cfg: cfg, streams: s, deleted: deleted,
 		putters: sync.Pool{New: func() any { return new(putter) }},

@@ -43,7 +43,7 @@ func TestSweep_RemovesCandidatesOfErasedAuthor(t *testing.T) {
 	}
 	r.edge(former, schemas.FollowEdge, "user:a", false)
 	r.WaitIdle()
-	r.member = r.Start("a", pools.Group(cfg, r.Streams, deleted{"user:a": true}))
+	r.member = r.Start("a", pools.Group(r.cfg, r.Streams, deleted{"user:a": true}))
 	for _, user := range []schemas.UserID{reader, former} {
 		e := &schemas.Edge{User: user, Other: "user:a", Kind: schemas.FollowEdge, Time: 2, Erased: true}
 		proctest.Publish(r.Wire, r.Streams.Edges, string(user), e)

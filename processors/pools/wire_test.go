@@ -1,6 +1,7 @@
 package pools_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,7 @@ func newRig(t *testing.T, cfg pools.Config) *rig { return newRigWith(t, cfg, nil
 
 // newRigWith is newRig with an adjusted configuration of package rows.
 func newRigWith(t *testing.T, cfg pools.Config, adjust func(*rows.Config)) *rig {
+	cfg.MaxFollowees = cmp.Or(cfg.MaxFollowees, pools.DefaultConfig().MaxFollowees)
 	r := &rig{Wire: proctest.New(t), t: t, cfg: cfg}
 	r.member = r.StartWith("a", adjust, pools.Group(cfg, r.Streams, deletedUsers))
 	r.attach()

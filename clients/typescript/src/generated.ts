@@ -151,7 +151,7 @@ export interface paths {
         };
         /**
          * List what a user follows and blocks
-         * @description The request changes nothing. A follow above pools.max_followees is omitted.
+         * @description The request changes nothing. A follow above the maximum of 10,000 is omitted.
          */
         get: operations["graph"];
         put?: never;

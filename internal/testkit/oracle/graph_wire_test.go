@@ -248,7 +248,10 @@ func TestPools_MatchOracle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cfg := pools.DefaultConfig()
-			cfg.InactiveAfter, cfg.MaxFollowees = 0, test.most
+			cfg.InactiveAfter = 0
+			if test.most > 0 {
+				cfg.MaxFollowees = test.most
+			}
 			p := newPipeline(t, cfg)
 			for i, lines := range parts(newWorlds(seed, 8), len(test.configs)) {
 				p.start(test.configs[i], i%2 == 1)
@@ -290,7 +293,10 @@ func TestPools_MatchOracleAfterReactivation(t *testing.T) {
 
 func testReactivation(t *testing.T, seed uint64, most int) {
 	cfg := pools.DefaultConfig()
-	cfg.InactiveAfter, cfg.MaxFollowees = time.Second, most
+	cfg.InactiveAfter = time.Second
+	if most > 0 {
+		cfg.MaxFollowees = most
+	}
 	p := newPipeline(t, cfg)
 	for i, lines := range parts(newWorlds(seed, 6), 3) {
 		p.start([]fanout.Config{fanoutConfig(never), fanoutConfig(never), fanoutConfig(3)}[i], i > 0)

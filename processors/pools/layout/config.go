@@ -11,9 +11,10 @@ type Config struct {
 	// Hidden candidates have a separate cap of the same size.
 	MaxCandidates int `yaml:"max_candidates" default:"500" range:"10..1000000" help:"maximum number of visible candidates per user and source"`
 	MaxSources    int `yaml:"max_sources" default:"16" range:"3..100" help:"maximum number of sources per user, including external sources"`
-	// The follows with the latest event times are over the cap and deliver nothing until others end. A change takes effect
-	// with the user's next follow or unfollow.
-	MaxFollowees int `yaml:"max_followees" default:"10000" range:"0..100000" help:"maximum number of effective follows per user; 0: 10000"`
+	// MaxFollowees is the maximum number of effective follows per user. The follows with the latest event times are over the cap
+	// and deliver nothing until others end. A configuration file does not contain it, because it must not change while rows
+	// exist. At least 1.
+	MaxFollowees int `yaml:"-" default:"10000"`
 	MaxSeenPins  int `yaml:"max_seen_pins" default:"100000" range:"1000..1000000" help:"maximum number of seen pins stored per user"`
 	// The entries serve responses without the feed store.
 	MaxRecentItems int `yaml:"max_recent_items" default:"200" range:"100..1000" help:"number of newest materialized items stored per user"`
