@@ -10,6 +10,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/config"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/processors/pools"
 )
 
@@ -36,6 +37,7 @@ func TestExampleConfig_ContainsEveryDefault(t *testing.T) {
 	}
 	constant := cmp.Options{ // not in a file
 		cmpopts.IgnoreFields(pools.Config{}, "MaxFollowees"),
+		cmpopts.IgnoreFields(actors.Config{}, "EdgeWeightSteps", "EdgeWeightHysteresis"),
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), constant); diff != "" {
 		t.Errorf("loaded example (-default +example):\n%s", diff)

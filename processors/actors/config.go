@@ -20,9 +20,12 @@ type Config struct {
 	TopAffinities    int           `yaml:"top_affinities" default:"50" range:"1..500" help:"number of strongest affinities emitted per user"`
 	EmitInterval     time.Duration `yaml:"emit_interval" default:"10s" range:"100ms..1h" help:"minimum time between two emissions of a user's affinities"`
 	MaxAffinities    int           `yaml:"max_affinities" default:"1000" range:"top_affinities..10000" help:"maximum number of affinities stored per user; temporarily up to a quarter more"`
-	// Steps has 1 to 20 steps. The default is 0.5 below -2, 1, 1.5 from 3, 2 from 8, 3 from 20.
-	EdgeWeightSteps      Steps   `yaml:"edge_weight_steps" help:"weights of edges by affinity, 1 to 20 steps"`
-	EdgeWeightHysteresis float64 `yaml:"edge_weight_hysteresis" default:"0.2" range:"0..0.9" help:"how far below the start of a step an affinity must fall to leave the step, as a fraction of the start"`
+	// EdgeWeightSteps has 0.5 below -2, 1, 1.5 from 3, 2 from 8, 3 from 20. Like EdgeWeightHysteresis, a configuration file does
+	// not contain it.
+	EdgeWeightSteps Steps `yaml:"-"`
+	// EdgeWeightHysteresis is how far below the start of a step an affinity must fall to leave the step, as a fraction of the
+	// start.
+	EdgeWeightHysteresis float64 `yaml:"-" default:"0.2"`
 
 	JoinedAttributes Joins          `yaml:"joined_attributes" help:"names of the attributes joined to actions, by verb, at most 64 verbs; none: all attributes"`
 	EmbeddingVerbs   []schemas.Verb `yaml:"embedding_verbs" help:"verbs whose actions add the actor's embedding to the mean embedding of the pin's recent actors; none: no means"`
@@ -46,7 +49,6 @@ func (c Config) Validate() error {
 	problems := settings.Problems{
 		c.Verbs.Validate(),
 		settings.Validate(c),
-		c.EdgeWeightSteps.validate("edge_weight_steps"),
 		c.JoinedAttributes.validate("joined_attributes"),
 	}
 	for _, v := range c.EmbeddingVerbs {

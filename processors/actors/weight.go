@@ -1,23 +1,21 @@
 package actors
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
-	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Step is an edge weight for affinities from From up to the next step.
+// Step is an edge weight for affinities from MinAffinity up to the next step.
 type Step struct {
-	MinAffinity float64 `yaml:"min_affinity" help:"affinity at which the step starts, above that of the previous step; -.inf in the first step"`
-	Weight      float32 `yaml:"weight" help:"weight of the edge; 1 in the step that contains the affinity 0"`
+	MinAffinity float64
+	Weight      float32
 }
 
-// Steps are the edge weights by affinity, in ascending order. The first has From −∞ (-.inf in YAML). The step that contains
-// an affinity of 0 has weight 1, the initial weight of an edge.
+// Steps are the edge weights by affinity, both in ascending order. The first has MinAffinity −∞, and no other has 0. The step
+// that contains an affinity of 0 has weight 1, the initial weight of an edge.
 type Steps []Step
 
 // initialWeight is the weight of an edge for which none was sent.
@@ -32,7 +30,7 @@ func (s Steps) at(value float64) int {
 	return i
 }
 
-// of returns the index of the step with a weight. It returns false if the configuration has changed and there is none.
+// of returns the index of the step with a weight. It returns false if there is none: an earlier program had other steps.
 func (s Steps) of(weight float32) (int, bool) {
 	for i, step := range s {
 		if step.Weight == weight {
@@ -42,7 +40,7 @@ func (s Steps) of(weight float32) (int, bool) {
 	return 0, false
 }
 
-// lowerBound returns the affinity below which the weight leaves step i: its From, less the band.
+// lowerBound returns the affinity below which the weight leaves step i: its MinAffinity, less the band.
 func (s Steps) lowerBound(i int, band float64) float64 {
 	if i == 0 {
 		return math.Inf(-1)
@@ -62,10 +60,8 @@ func (s Steps) next(sent float32, value, band float64) float32 {
 
 // decaysTo returns the affinity at which the weight changes through decay alone. It returns false if the weight stays.
 func (s Steps) decaysTo(sent float32, value, band float64) (float64, bool) {
-	i, ok := s.of(sent)
+	i, _ := s.of(sent)
 	switch {
-	case !ok:
-		return 0, false
 	case value > 0 && s[i].MinAffinity > 0:
 		return s.lowerBound(i, band), true
 	case value < 0 && i+1 < len(s) && s[i+1].MinAffinity < 0:
@@ -73,33 +69,6 @@ func (s Steps) decaysTo(sent float32, value, band float64) (float64, bool) {
 	}
 	return 0, false
 }
-
-func (s Steps) validate(name string) error {
-	if len(s) == 0 || len(s) > maxSteps {
-		return fmt.Errorf("%s: %d steps: want 1 to %d", name, len(s), maxSteps)
-	}
-	var problems settings.Problems
-	problems.Want(math.IsInf(s[0].MinAffinity, -1), "%s[0].min_affinity: %v: want -.inf", name, s[0].MinAffinity)
-	for i, step := range s {
-		problems.Add(settings.Within(fmt.Sprintf("%s[%d].weight", name, i), step.Weight, minWeight, maxWeight))
-		if i == 0 {
-			continue
-		}
-		problems.Want(step.MinAffinity > s[i-1].MinAffinity && step.Weight > s[i-1].Weight,
-			"%s[%d]: want from and weight above those of the previous step", name, i)
-		problems.Want(step.MinAffinity != 0 && !math.IsInf(step.MinAffinity, 0),
-			"%s[%d].min_affinity: %v: want a finite number, not 0", name, i, step.MinAffinity)
-	}
-	w := s[s.at(0)].Weight
-	problems.Want(w == initialWeight, "%s: weight %v at affinity 0: want 1, the initial weight of edges", name, w)
-	return problems.Err()
-}
-
-const (
-	maxSteps  = 20
-	minWeight = 0.01
-	maxWeight = 100
-)
 
 // facet is the state of a user's affinity for one author, board or interest.
 type facet struct {

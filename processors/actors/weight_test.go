@@ -108,7 +108,6 @@ func TestFacet_TimesOfWeightsIncrease(t *testing.T) {
 }
 
 func TestConfig_Validate(t *testing.T) {
-	inf := math.Inf(-1)
 	tests := []struct {
 		name   string
 		change func(*Config)
@@ -116,12 +115,6 @@ func TestConfig_Validate(t *testing.T) {
 	}{
 		{"defaults", func(*Config) {}, nil},
 		{"verbs", func(c *Config) { c.Verbs = schemas.Verbs{"x": math.Inf(1)} }, []string{`verb "x"`}},
-		{"no steps", func(c *Config) { c.EdgeWeightSteps = nil }, []string{"edge_weight_steps: 0 steps"}},
-		{"first step", func(c *Config) { c.EdgeWeightSteps = Steps{{-5, 1}} }, []string{"edge_weight_steps[0].min_affinity: -5: want -.inf"}},
-		{"order and weight", func(c *Config) { c.EdgeWeightSteps = Steps{{inf, 1}, {3, 2}, {2, 3}, {5, -1}} },
-			[]string{"edge_weight_steps[2]: want from and weight", "edge_weight_steps[3].weight: -1", "edge_weight_steps[3]: want from and weight"}},
-		{"a step at 0", func(c *Config) { c.EdgeWeightSteps = Steps{{inf, 0.5}, {0, 1}} }, []string{"edge_weight_steps[1].min_affinity: 0"}},
-		{"initial weight not 1", func(c *Config) { c.EdgeWeightSteps = Steps{{inf, 2}} }, []string{"edge_weight_steps: weight 2 at affinity 0"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
