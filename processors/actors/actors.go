@@ -65,7 +65,6 @@
 package actors
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -95,7 +94,7 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 		Inputs: []rows.Input{
 			rows.Keyed(s.Users, g.user),
 			rows.Keyed(s.ClientImpressions, g.impressions),
-			rows.Keyed(s.ActionsJoined, g.action),
+			rows.Owned(s.ActionsJoined, "action", "actor", func(a *schemas.EnrichedAction) schemas.UserID { return a.Actor }, g.action),
 		},
 		Outputs: []string{
 			topics.ActionsEnriched, topics.EdgeWeights, topics.Affinities, topics.UsersDeleted, topics.Erasures, topics.PinActors,
@@ -151,9 +150,6 @@ func (g *group) impressions(tx *rows.Tx, i *schemas.ClientImpressions) error {
 
 // action handles an action of the user on a pin.
 func (g *group) action(tx *rows.Tx, a *schemas.EnrichedAction) error {
-	if tx.Key() != string(a.Actor) {
-		return schemas.Bad(fmt.Sprintf("key %.64q: want the record's %.64q", tx.Key(), a.Actor))
-	}
 	t := g.table(tx, tx.Own())
 	profile := t.profile()
 	if isDelete(profile) || g.deleted.Has(a.Actor) {

@@ -93,7 +93,7 @@ func TestAction_JoinedWithNewestProfile(t *testing.T) {
 		t.Errorf("actions (-want +got):\n%s", diff)
 	}
 	deadLetters := values(proctest.Drain(w, w.Streams.DeadLetters))
-	if len(deadLetters) != 1 || deadLetters[0].Reason != `key "user:other": want the record's "user:eve"` {
+	if len(deadLetters) != 1 || deadLetters[0].Reason != `action: key "user:other": want the actor "user:eve"` {
 		t.Errorf("dead deadLetters: got %v, want only the action under another key", deadLetters)
 	}
 }

@@ -490,7 +490,7 @@ func TestCounts_ActorsAndMeanEmbedding(t *testing.T) {
 	if diff := gocmp.Diff([]float32{0.5, 1.5}, last.Embedding); diff != "" {
 		t.Errorf("mean of actors (-want +got):\n%s", diff)
 	}
-	checkDeadLetters(t, w, `key "pin:1": want the record's "pin:other"`)
+	checkDeadLetters(t, w, `pin actor: key "pin:1": want the pin "pin:other"`)
 }
 
 // hotRig is the group with a global table of hot-pins.

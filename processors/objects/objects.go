@@ -92,7 +92,6 @@
 package objects
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -114,7 +113,7 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 			rows.Keyed(s.Pins, g.pin),
 			rows.Keyed(s.Actions, g.action),
 			rows.Batched(s.Impressions, g.impressions).Deferred(),
-			rows.Keyed(s.PinActors, g.actor).Deferred(),
+			rows.Owned(s.PinActors, "pin actor", "pin", func(a *schemas.PinActor) schemas.PinID { return a.Pin }, g.actor).Deferred(),
 			rows.Keyed(s.Replays, g.replay),
 		},
 		Outputs: []string{
@@ -237,9 +236,6 @@ func (g *group) impression(tx *rows.Tx, pin schemas.PinID, at schemas.Micros) {
 
 // actor adds an embedding to the mean of the pin's recent actors.
 func (g *group) actor(tx *rows.Tx, a *schemas.PinActor) error {
-	if tx.Key() != string(a.Pin) {
-		return schemas.Bad(fmt.Sprintf("key %.64q: want the record's %.64q", tx.Key(), a.Pin))
-	}
 	t := g.table(tx, tx.Own())
 	p := t.pin(a.Pin)
 	if p.deleted() {
