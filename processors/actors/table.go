@@ -15,8 +15,6 @@ const (
 	numberRow  = 'n' // → the number of the last action: rows.Number
 )
 
-func facetName(id schemas.ID) []byte { return append([]byte{facetRow}, id...) }
-
 // facetOf returns the facet of a row or timer name. It returns false for other rows.
 func facetOf(name []byte) (schemas.ID, bool) {
 	if len(name) < 2 || name[0] != facetRow {

@@ -61,14 +61,14 @@ func (t table) decayWeight(id schemas.ID) {
 // next change through decay.
 func (t table) putFacet(id schemas.ID, f facet) {
 	if _, isLanguage := schemas.LanguageOf(id); isLanguage { // it has no edge
-		rows.PutValue(t.own, facetName(id), &f)
+		rows.PutValue(t.own, rows.Name(facetRow, id), &f)
 		return
 	}
 	if f.updateWeight(t.cfg, t.now()) {
 		t.sendWeight(id, f.sentWeight, f.sentAt)
 	}
 	t.scheduleDecay(id, &f)
-	rows.PutValue(t.own, facetName(id), &f)
+	rows.PutValue(t.own, rows.Name(facetRow, id), &f)
 }
 
 // scheduleDecay sets the timer of an affinity. A timer that is set too early stays, and is set again when it fires. This
@@ -79,11 +79,11 @@ func (t table) scheduleDecay(id schemas.ID, f *facet) {
 		return
 	}
 	if f.timerAt != 0 {
-		t.own.DropTimer(f.timerAt.Time(), facetName(id))
+		t.own.DropTimer(f.timerAt.Time(), rows.Name(facetRow, id))
 	}
 	f.timerAt = wake
 	if wake != 0 {
-		t.own.SetTimer(wake.Time(), facetName(id))
+		t.own.SetTimer(wake.Time(), rows.Name(facetRow, id))
 	}
 }
 
@@ -107,9 +107,9 @@ func (t table) trim() {
 
 func (t table) dropFacet(id schemas.ID, f facet) {
 	if f.timerAt != 0 {
-		t.own.DropTimer(f.timerAt.Time(), facetName(id))
+		t.own.DropTimer(f.timerAt.Time(), rows.Name(facetRow, id))
 	}
-	t.own.Delete(facetName(id))
+	t.own.Delete(rows.Name(facetRow, id))
 }
 
 // sendOrWait sends the affinities if the last time was at least Config.EmitInterval ago. Otherwise it sets a timer.
@@ -200,7 +200,7 @@ func (t table) eachFacet(visit func(schemas.ID, facet)) {
 }
 
 func (t table) facet(id schemas.ID) (f facet, existed bool) {
-	if f, existed = rows.Load[facet](t.own, facetName(id)); !existed {
+	if f, existed = rows.Load[facet](t.own, rows.Name(facetRow, id)); !existed {
 		f.sentWeight = initialWeight
 	}
 	return f, existed

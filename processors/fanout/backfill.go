@@ -134,7 +134,7 @@ func (b *backfillBudget) Pack(p *packed.Packer) {
 
 // backfillAgain delivers a backfill to a follower who followed before: immediately, or by the timer.
 func (g *group) backfillAgain(tx *rows.Tx, o *ownerState, e edge) {
-	row := rowOf(rowBudget, e.user)
+	row := rows.Name(rowBudget, e.user)
 	before, _ := rows.Load[backfillBudget](o.Owner, row)
 	after, immediate := before.spend(schemas.MicrosOf(tx.Time()), g.cfg.BackfillInterval)
 	if after != before {
@@ -152,7 +152,7 @@ func (g *group) backfillAgain(tx *rows.Tx, o *ownerState, e edge) {
 
 // deferredBackfill delivers the backfill of a follower whose timer fired, unless the user no longer follows.
 func (g *group) deferredBackfill(tx *rows.Tx, own rows.Owner, user schemas.UserID) {
-	own.Delete(rowOf(rowBudget, user))
+	own.Delete(rows.Name(rowBudget, user))
 	if registerOf(own, rowFollow, user).live {
 		withState(tx, func(o *ownerState) { g.backfillAgain(tx, o, o.edgeOf(user)) })
 	}

@@ -17,7 +17,7 @@ type edge struct {
 }
 
 func (e edge) rows() (live, inactive []byte) {
-	return rowOf(rowLive, e.user), rowOf(rowInactive, e.user)
+	return rows.Name(rowLive, e.user), rows.Name(rowInactive, e.user)
 }
 
 // activateEdge makes an edge live. Its follower counts as active.
@@ -100,7 +100,7 @@ func (o *ownerState) weightOf(user schemas.UserID) weight {
 	if !o.weighted {
 		return defaultWeight
 	}
-	w, found := rows.Load[weight](o.Owner, rowOf(rowWeight, user))
+	w, found := rows.Load[weight](o.Owner, rows.Name(rowWeight, user))
 	if !found {
 		return defaultWeight
 	}
@@ -125,7 +125,7 @@ func (g *group) setWeight(tx *rows.Tx, e *schemas.EdgeWeight) error {
 	withState(tx, func(o *ownerState) {
 		if g.deleted.Has(e.User) { // an affinity may have ended before the erasure could find it
 			tx.Count(dropDeletedUser)
-			o.deleteIfPresent(rowOf(rowWeight, e.User))
+			o.deleteIfPresent(rows.Name(rowWeight, e.User))
 			return
 		}
 		g.applyWeight(tx, o, e)
@@ -153,7 +153,7 @@ func (g *group) applyWeight(tx *rows.Tx, o *ownerState, e *schemas.EdgeWeight) {
 // For a user with a register, the row stays with its time. An older weight that arrives late, for example from a dead letter,
 // is then dropped. For a user without a register, a late weight is stored. It has no effect until the user's next weight.
 func (o *ownerState) putWeight(user schemas.UserID, w weight, r register) {
-	row := rowOf(rowWeight, user)
+	row := rows.Name(rowWeight, user)
 	if w.value == 1 && r.id == "" {
 		o.deleteIfPresent(row)
 		return

@@ -57,7 +57,7 @@ func (o *ownerState) updateOwn(followee string, r *recent, stored *known) {
 	if schemas.ID(followee).Kind() != schemas.KindUser {
 		return
 	}
-	row := rowOf(rowOwn, r.Pin)
+	row := rows.Name(rowOwn, r.Pin)
 	switch {
 	case r.withdrawn || string(r.Author) != followee:
 		o.Delete(row)
@@ -97,9 +97,9 @@ func (g *group) eraseFollower(tx *rows.Tx, o *ownerState, user schemas.UserID) {
 	if follow.live {
 		g.removeFollower(tx, o, edge{user: user})
 	}
-	g.dropBudgetTimer(o.Owner, rowOf(rowBudget, user))
+	g.dropBudgetTimer(o.Owner, rows.Name(rowBudget, user))
 	for _, kind := range []byte{rowFollow, rowBlock, rowWeight, rowBudget} {
-		o.deleteIfPresent(rowOf(kind, user))
+		o.deleteIfPresent(rows.Name(kind, user))
 	}
 	if block.id != "" && schemas.ID(tx.Key()).Kind() == schemas.KindUser {
 		g.sendErased(tx, schemas.UserID(tx.Key()), schemas.ID(user), schemas.BlockedEdge, block)

@@ -26,7 +26,7 @@ func filledSlots(s *topics.Streams, slots int) rows.Group {
 		for slot := int(p.Version); slot < int(p.Version)+int(p.Quality); slot++ {
 			id := longest("pin:", slot)
 			k := known{version: 1, withdrawn: slot%2 == 1, slot: slot}
-			rows.PutValue(tx.Own(), rowOf(rowIndex, id), &k)
+			rows.PutValue(tx.Own(), rows.Name(rowIndex, id), &k)
 		}
 		freeing := state{published: true, withdrawn: true, slots: slots, slotsLive: slots / 2, slotsWithdrawn: slots / 2}
 		rows.PutValue(tx.Own(), []byte{rowState}, &freeing)

@@ -56,7 +56,7 @@ func apply(own rows.Owner, kind byte, e *schemas.FollowEvent, live, tie bool) (b
 	before = registerOf(own, kind, e.Actor)
 	after, what = before.apply(register{live: live, time: e.Time, id: e.ID}, tie)
 	if what != none {
-		rows.PutValue(own, rowOf(kind, e.Actor), &after)
+		rows.PutValue(own, rows.Name(kind, e.Actor), &after)
 	}
 	return before, after, what
 }

@@ -221,7 +221,7 @@ func (g *group) freeSlots(tx *rows.Tx, o *ownerState, after schemas.PinID) {
 	for i := range list {
 		if list[i].slot != noSlot {
 			g.leaveSlot(tx, o, &list[i].known)
-			rows.PutValue(o.Owner, rowOf(rowIndex, list[i].pin), &list[i].known)
+			rows.PutValue(o.Owner, rows.Name(rowIndex, list[i].pin), &list[i].known)
 		}
 	}
 	if len(list) < freePins {
@@ -241,7 +241,7 @@ type indexed struct {
 func (o *ownerState) index(after schemas.PinID, limit int) (list []indexed) {
 	scan := rows.Scan{Prefix: []byte{rowIndex}, Limit: limit}
 	if after != "" {
-		scan.From = append(rowOf(rowIndex, after), 0)
+		scan.From = append(rows.Name(rowIndex, after), 0)
 	}
 	rows.LoadRows(o.Owner, scan, func(row, value []byte) (bool, error) {
 		k, err := packed.Decode[known](value)

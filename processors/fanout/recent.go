@@ -100,7 +100,7 @@ func (o *ownerState) known(pin schemas.PinID) *known {
 	if !o.published && !o.withdrawn {
 		return nil
 	}
-	k, found := rows.Load[known](o.Owner, rowOf(rowIndex, pin))
+	k, found := rows.Load[known](o.Owner, rows.Name(rowIndex, pin))
 	if !found {
 		return nil
 	}
@@ -115,14 +115,14 @@ func (o *ownerState) put(r *recent, slot int) {
 		o.published = true
 	}
 	k := known{version: r.Version, score: r.BaseScore, withdrawn: r.withdrawn, slot: slot}
-	rows.PutValue(o.Owner, rowOf(rowIndex, r.Pin), &k)
+	rows.PutValue(o.Owner, rows.Name(rowIndex, r.Pin), &k)
 	o.Put(r.row(), appendRecent(nil, r))
 }
 
 // drop deletes a recent and its index entry.
 func (o *ownerState) drop(k *known, pin schemas.PinID) {
 	o.Delete(k.row(pin))
-	o.Delete(rowOf(rowIndex, pin))
+	o.Delete(rows.Name(rowIndex, pin))
 }
 
 // trimRecents drops the recents over the cap until the record is full. more reports whether others remain. Live and

@@ -50,6 +50,6 @@ func (r *register) Pack(p *packed.Packer) {
 
 // registerOf returns a user's register of a kind.
 func registerOf(own rows.Owner, kind byte, user schemas.UserID) register {
-	r, _ := rows.Load[register](own, rowOf(kind, user))
+	r, _ := rows.Load[register](own, rows.Name(kind, user))
 	return r
 }

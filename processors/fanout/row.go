@@ -27,10 +27,6 @@ const (
 	rowWithdrawn = 'x' // as rowRecent: pins that are deleted or no longer the followee's
 )
 
-func rowOf[T ~string](kind byte, id T) []byte {
-	return append(append(make([]byte, 0, 1+len(id)), kind), id...)
-}
-
 // recentRow returns the name of a recent's row. Package ranked describes the order.
 func recentRow(kind byte, score schemas.BaseScore, pin schemas.PinID) []byte {
 	return append(ranked.AppendScore([]byte{kind}, score), pin...)

@@ -128,7 +128,7 @@ func (o *ownerState) gather(r *recipients, w *schemas.Walk) (inactive bool) {
 func (o *ownerState) gatherFrom(r *recipients, kind byte, after schemas.UserID) {
 	scan := rows.Scan{Prefix: []byte{kind}}
 	if after != "" {
-		scan.From = append(rowOf(kind, after), 0) // the first name after it
+		scan.From = append(rows.Name(kind, after), 0) // the first name after it
 	}
 	rows.LoadRows(o.Owner, scan, func(row, value []byte) (bool, error) {
 		weight, err := parseEdge(value)

@@ -51,8 +51,6 @@ type dictionary struct {
 	cfg Config
 }
 
-func termName(name string) []byte { return append([]byte{rowTerm}, name...) }
-
 func rankName(pins int64, name string) []byte {
 	return append(binary.BigEndian.AppendUint64([]byte{rowRank}, uint64(pins)), name...)
 }
@@ -61,7 +59,7 @@ func authorPrefix(name string) []byte { return append(append([]byte{rowAuthor}, 
 
 // apply counts a pin that has a term, or subtracts one that no longer has it.
 func (d dictionary) apply(m schemas.TermMark) {
-	t, known := rows.Load[term](d.own, termName(m.Term))
+	t, known := rows.Load[term](d.own, rows.Name(rowTerm, m.Term))
 	switch {
 	case m.Removed && (!known || t.Pins <= t.MaxError):
 		return // the pin was counted before the term was evicted
@@ -93,7 +91,7 @@ func (d dictionary) subtract(m schemas.TermMark, t term) {
 }
 
 func (d dictionary) put(name string, t term) {
-	rows.PutValue(d.own, termName(name), &t)
+	rows.PutValue(d.own, rows.Name(rowTerm, name), &t)
 	d.own.Put(rankName(t.Pins, name), nil)
 }
 
@@ -121,7 +119,7 @@ func (d dictionary) drop(name string) {
 	for _, a := range rows.LoadNames(d.own, authorPrefix(name), d.cfg.MaxAuthors) {
 		d.own.Delete(a)
 	}
-	d.own.Delete(termName(name))
+	d.own.Delete(rows.Name(rowTerm, name))
 }
 
 // author adds n to the pins of the author, for at most MaxAuthors authors.

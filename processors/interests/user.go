@@ -49,11 +49,9 @@ type userRows struct {
 	cfg Config
 }
 
-func interestName(id string) []byte { return append([]byte{rowInterest}, id...) }
-
 // like adds an action to an interest.
 func (t userRows) like(tx *rows.Tx, m schemas.LikeMark) {
-	name := interestName(string(m.Interest))
+	name := rows.Name(rowInterest, m.Interest)
 	l, known := rows.Load[userInterest](t.own, name)
 	if !known {
 		l.Strength = decay.None()
@@ -87,7 +85,7 @@ func (t userRows) trim(tx *rows.Tx) {
 	ids := strongest(list)
 	for _, id := range ids[min(len(ids), t.cfg.MaxInterests):] {
 		tx.Count("weak_interest")
-		t.own.Delete(interestName(id))
+		t.own.Delete(rows.Name(rowInterest, id))
 	}
 }
 

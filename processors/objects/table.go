@@ -102,7 +102,7 @@ func (t table) version(p *pin, m moment) *schemas.PinEvent {
 
 // remember stores the event id of an action, and reports whether it was known.
 func (t table) remember(id string) bool {
-	name := append([]byte{rememberRow}, id...)
+	name := rows.Name(rememberRow, id)
 	if arrival := t.own.Load(name); arrival != nil {
 		if expiry, _ := t.expiry(name, arrival); expiry.After(t.tx.Time()) {
 			return true

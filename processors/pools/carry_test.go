@@ -6,6 +6,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/ranked"
+	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/score"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -26,7 +27,7 @@ func TestCarry(t *testing.T) {
 		row, value []byte
 		want       bool
 	}{
-		{"seen pin", Carry{}, layout.RowName(layout.KindSeen, schemas.PinID("pin:1")), []byte{1}, true},
+		{"seen pin", Carry{}, rows.Name(layout.KindSeen, schemas.PinID("pin:1")), []byte{1}, true},
 		{"expired pins", Carry{}, []byte{layout.KindExpired}, []byte("pin:1"), true},
 		{"candidate of a followee", Carry{}, rowOfSource(schemas.Following), body, false},
 		{"its deletion", Carry{}, rowOfSource(schemas.Following), nil, false},

@@ -124,7 +124,7 @@ var formerRefused = []byte{1}
 
 // endFollow records a former follow. The followee keeps its row permanently, and must erase the user with it.
 func endFollow(own rows.Owner, e *schemas.Edge, wasRefused bool) {
-	row := layout.RowName(layout.KindFormer, e.Other)
+	row := rows.Name(layout.KindFormer, e.Other)
 	switch {
 	case e.Erased:
 		own.Delete(row)
@@ -138,7 +138,7 @@ func endFollow(own rows.Owner, e *schemas.Edge, wasRefused bool) {
 // endBlock deletes a block that ended and records a former one; see endFollow.
 func endBlock(own rows.Owner, register byte, e *schemas.Edge) {
 	own.Delete(layout.GraphRow(register, e.Other))
-	row := layout.RowName(layout.KindFormer, e.Other)
+	row := rows.Name(layout.KindFormer, e.Other)
 	switch {
 	case e.Erased:
 		own.Delete(row)

@@ -102,7 +102,7 @@ func (f *follows) find(other schemas.ID) (is follow, live, admitted bool, err er
 	if f.refused == 0 {
 		return follow{}, false, false, nil
 	}
-	value, err = f.Get(layout.RowName(layout.KindRefused, other))
+	value, err = f.Get(rows.Name(layout.KindRefused, other))
 	is, bad := parseFollow(other, value)
 	return is, value != nil, false, cmp.Or(err, bad)
 }
@@ -165,7 +165,7 @@ func (f *follows) insert(is follow, admitted bool) {
 }
 
 func (f *follows) write(is follow, admitted bool) {
-	row := layout.RowName(layout.KindRefused, is.other)
+	row := rows.Name(layout.KindRefused, is.other)
 	if admitted {
 		row = layout.GraphRow(layout.RegisterFollow, is.other)
 	}
@@ -180,7 +180,7 @@ func (f *follows) remove(is follow, admitted bool) {
 	}
 	f.refused--
 	f.Delete(refusedRow(is))
-	f.Delete(layout.RowName(layout.KindRefused, is.other))
+	f.Delete(rows.Name(layout.KindRefused, is.other))
 }
 
 // balance admits the earliest refused follow below the cap, or refuses the latest admitted one above it. A record changes one
@@ -230,7 +230,7 @@ func (f *follows) firstRefused() (first follow, err error) {
 	if err != nil {
 		return follow{}, err
 	}
-	value, err := f.Get(layout.RowName(layout.KindRefused, other))
+	value, err := f.Get(rows.Name(layout.KindRefused, other))
 	if err == nil && value == nil {
 		err = errRefused
 	}

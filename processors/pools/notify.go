@@ -65,7 +65,7 @@ func (g *group) notifyNewFollowee(tx *rows.Tx, own rows.Owner, e *schemas.Edge, 
 		return
 	}
 	if !a.Inactive && a.BackfillID == 0 {
-		if former := own.Load(layout.RowName(layout.KindFormer, e.Other)); len(former) == 0 {
+		if former := own.Load(rows.Name(layout.KindFormer, e.Other)); len(former) == 0 {
 			return
 		}
 	}

@@ -45,7 +45,7 @@ func (g *group) reported(tx *rows.Tx, i *schemas.ClientImpressions) error {
 	}
 	var unseen []schemas.PinID
 	for _, pin := range i.Pins {
-		seen, found := rows.Load[layout.Seen](own, layout.RowName(layout.KindSeen, pin))
+		seen, found := rows.Load[layout.Seen](own, rows.Name(layout.KindSeen, pin))
 		if found {
 			removeReported(own, pin, seen.Position)
 		} else {
@@ -85,7 +85,7 @@ func removeReported(own rows.Owner, pin schemas.PinID, position int64) {
 func showAgain(own rows.Owner, row []byte) {
 	last := layout.PositionOf(row)
 	for _, pin := range layout.ParseExpired(own.Load(row)) {
-		name := layout.RowName(layout.KindSeen, pin)
+		name := rows.Name(layout.KindSeen, pin)
 		seen, found := rows.Load[layout.Seen](own, name)
 		if found && seen.Position <= last { // the oldest seen pins were removed
 			own.Delete(name)

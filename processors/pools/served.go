@@ -126,7 +126,7 @@ func (g *group) sendImpressions(tx *rows.Tx, added *schemas.FeedEntries) {
 func seenOf(own rows.Owner, items []schemas.ServedItem) map[schemas.PinID]bool {
 	seen := make(map[schemas.PinID]bool, len(items))
 	for i := range items {
-		if own.Load(layout.RowName(layout.KindSeen, items[i].Pin)) != nil {
+		if own.Load(rows.Name(layout.KindSeen, items[i].Pin)) != nil {
 			seen[items[i].Pin] = true
 		}
 	}
@@ -138,7 +138,7 @@ func markSeen(own rows.Owner, added *schemas.FeedEntries) {
 	var visit []byte
 	for e := range added.All() {
 		at := layout.Seen{Position: e.Position, Time: e.Time, Created: e.Created}
-		own.Put(layout.RowName(layout.KindSeen, e.Pin), layout.AppendSeen(nil, at))
+		own.Put(rows.Name(layout.KindSeen, e.Pin), layout.AppendSeen(nil, at))
 		visit = layout.AppendIndexed(visit, e.Pin)
 	}
 	own.Put(layout.PositionRow(layout.KindSeenIndex, added.Last()), visit)
@@ -167,7 +167,7 @@ func trimSeen(tx *rows.Tx, own rows.Owner, st *layout.State, limit int64) {
 			removeSeen(own, p)
 			continue
 		}
-		was, found := rows.Load[layout.Seen](own, layout.RowName(layout.KindSeen, p.Pin))
+		was, found := rows.Load[layout.Seen](own, rows.Name(layout.KindSeen, p.Pin))
 		if !found {
 			own.Fail(fmt.Errorf("read seen row of %s: missing row", p.Pin))
 		}
@@ -184,7 +184,7 @@ func trimSeen(tx *rows.Tx, own rows.Owner, st *layout.State, limit int64) {
 // removeSeen removes a pin, and its index row if it is the last pin of the visit.
 func removeSeen(own rows.Owner, p layout.IndexedPin) {
 	if p.Pin != "" {
-		own.Delete(layout.RowName(layout.KindSeen, p.Pin))
+		own.Delete(rows.Name(layout.KindSeen, p.Pin))
 	}
 	if p.Last {
 		own.Delete(layout.PositionRow(layout.KindSeenIndex, p.Position))

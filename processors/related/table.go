@@ -20,8 +20,6 @@ const (
 	rowSave     = 's' // time (newest first), pin → the record of board-saves
 )
 
-func neighborName(id schemas.ID) []byte { return append([]byte{rowNeighbor}, id...) }
-
 func placeName(s strength, id schemas.ID) []byte {
 	return append(ranked.AppendScore([]byte{rowPlace}, float64(s)), id...)
 }
@@ -35,7 +33,7 @@ func (n *neighbor) Pack(p *packed.Packer) {
 
 // find returns one neighbor, or nil if there is none.
 func find(t rows.RowReader, id schemas.ID) (*neighbor, error) {
-	n, found, err := rows.Value[neighbor](t, neighborName(id))
+	n, found, err := rows.Value[neighbor](t, rows.Name(rowNeighbor, id))
 	if err != nil || !found {
 		return nil, err
 	}
@@ -168,7 +166,7 @@ func (t neighbors) strengthen(all totals, s *schemas.Neighbor, weight float64, a
 }
 
 func (t neighbors) put(n *neighbor) {
-	rows.PutValue(t.own, neighborName(n.ID), n)
+	rows.PutValue(t.own, rows.Name(rowNeighbor, n.ID), n)
 	t.own.Put(placeName(n.strength, n.ID), nil)
 }
 
@@ -184,7 +182,7 @@ func (t neighbors) trim() (left int) {
 			return 0
 		}
 		t.own.Delete(placeName(n.strength, id))
-		t.own.Delete(neighborName(id))
+		t.own.Delete(rows.Name(rowNeighbor, id))
 	}
 	return limit
 }
@@ -198,7 +196,7 @@ func (t neighbors) remove(id schemas.ID) {
 	all := t.totals()
 	all.kept--
 	t.own.Delete(placeName(n.strength, id))
-	t.own.Delete(neighborName(id))
+	t.own.Delete(rows.Name(rowNeighbor, id))
 	rows.PutValue(t.own, []byte{rowTotals}, &all)
 }
 

@@ -79,8 +79,6 @@ func (t table) now() schemas.Micros { return schemas.MicrosOf(t.tx.Time()) }
 // name returns the name of the topic.
 func (t table) name() string { return t.tx.Key() }
 
-func named(kind byte, rest []byte) []byte { return append([]byte{kind}, rest...) }
-
 func queuePrefix(kind string) []byte { return append(append([]byte{rowQueue}, kind...), 0) }
 
 // index returns the name of the dead letter's index row, or nil if its state has no index.
@@ -94,7 +92,7 @@ func (l *deadLetter) index() []byte {
 	return nil
 }
 
-func (t table) find(id []byte) *deadLetter { return t.read(named(rowDeadLetter, id)) }
+func (t table) find(id []byte) *deadLetter { return t.read(rows.Name(rowDeadLetter, id)) }
 
 // read returns the dead letter of a row, or nil if there is none.
 func (t table) read(name []byte) *deadLetter {
@@ -154,7 +152,7 @@ func limits(own rows.RowReader) (map[string]limit, error) {
 
 // setLimit writes a limit, unless the stored one is newer.
 func (t table) setLimit(l schemas.RetryLimit, o *schemas.RetryOrder) {
-	name := named(rowLimit, []byte(l.Scope))
+	name := rows.Name(rowLimit, l.Scope)
 	known, found := rows.Load[limit](t.own, name)
 	if !found || known.Time <= o.Time {
 		rows.PutValue(t.own, name, &limit{Rate: l.Rate, Priority: l.Priority, Operator: o.Operator, Time: o.Time})
@@ -174,7 +172,7 @@ func (t table) enqueue(known *deadLetter, l *schemas.DeadLetter, due schemas.Mic
 		topic := t.topics[l.Topic]
 		next.State, next.Due, next.To, next.Bytes = schemas.RetryWaiting, due, topic.RetryTo(l), len(l.Key)+len(l.Value)
 		body := append(binary.AppendUvarint(nil, uint64(len(l.Key))), l.Key...)
-		t.own.Put(named(rowBytes, next.id()), append(body, l.Value...))
+		t.own.Put(rows.Name(rowBytes, next.id()), append(body, l.Value...))
 	} else {
 		t.tx.Effect("parked", 1)
 	}
@@ -210,7 +208,7 @@ func (t table) add(l *deadLetter) {
 	if index := l.index(); index != nil {
 		t.own.Put(index, nil)
 	}
-	rows.PutValue(t.own, named(rowDeadLetter, l.id()), l)
+	rows.PutValue(t.own, rows.Name(rowDeadLetter, l.id()), l)
 	t.count(l, 1)
 	t.trim(l.State)
 }
@@ -222,9 +220,9 @@ func (t table) remove(l *deadLetter) {
 		t.own.Delete(index)
 	}
 	if l.State == schemas.RetryWaiting {
-		t.own.Delete(named(rowBytes, id))
+		t.own.Delete(rows.Name(rowBytes, id))
 	}
-	t.own.Delete(named(rowDeadLetter, id))
+	t.own.Delete(rows.Name(rowDeadLetter, id))
 	t.count(l, -1)
 }
 
@@ -251,14 +249,14 @@ func (t table) count(l *deadLetter, n int) {
 
 // kind returns a kind, with zero counts if it has no row.
 func (t table) kind(name string) *kind {
-	k, found := rows.Load[kind](t.own, named(rowKind, []byte(name)))
+	k, found := rows.Load[kind](t.own, rows.Name(rowKind, name))
 	if k.name = name; !found {
 		k.counts = map[schemas.RetryState]int{}
 	}
 	return &k
 }
 
-func (t table) putKind(k *kind) { rows.PutValue(t.own, named(rowKind, []byte(k.name)), k) }
+func (t table) putKind(k *kind) { rows.PutValue(t.own, rows.Name(rowKind, k.name), k) }
 
 // maxRemoved is the maximum number of dead letters that are removed when one is added. It bounds the rows of a callback
 // after a cap was lowered: each added dead letter brings the state closer to its cap.

@@ -136,7 +136,7 @@ func (t table) send(id []byte) int {
 		t.move(l, schemas.RetryParked)
 		return 0
 	}
-	body := t.own.Load(named(rowBytes, id))
+	body := t.own.Load(rows.Name(rowBytes, id))
 	n, head := binary.Uvarint(body)
 	if head <= 0 || n > uint64(len(body)-head) {
 		t.own.Fail(fmt.Errorf("bytes of dead letter %x: %w", id, errCorrupt))
@@ -155,7 +155,7 @@ func (t table) send(id []byte) int {
 func (t table) awaitOutcome(l *deadLetter) {
 	l.Attempts++
 	l.Due = t.now() + schemas.MicrosIn(t.cfg.DoneAfter)
-	name := named(rowDeadLetter, l.id())
+	name := rows.Name(rowDeadLetter, l.id())
 	rows.PutValue(t.own, name, l)
 	t.own.SetTimer(l.Due.Time(), name)
 }

@@ -117,7 +117,7 @@ func (p *partition) seal() *batch {
 	for i, topic := range p.run.r.topo.reads() {
 		if b.applied[i] >= 0 {
 			at := position{topic: p.session.ids[topic], offset: b.applied[i]}
-			p.state.putReserved(appliedName(topic), at.append(nil), false)
+			p.state.putReserved(Name(appliedKind, topic), at.append(nil), false)
 		}
 	}
 	b.sealed = true

@@ -28,15 +28,12 @@ func (e *emission) set(emits []bool) {
 	e.active.Store(e.isActive(0))
 }
 
-// emitsName returns the name of the reserved row that stores whether the partition emits for an input.
-func emitsName(topic string) []byte { return append([]byte{emitsKind}, topic...) }
-
 // readEmission returns, by input, whether the partition emits for it. Before an input's first mark, only the first generation does.
 func (p *partition) readEmission() ([]bool, error) {
 	topo := p.run.r.topo
 	emits := make([]bool, len(topo.inputs))
 	for i, in := range topo.inputs {
-		value, err := p.state.stored("", emitsName(in.topic))
+		value, err := p.state.stored("", Name(emitsKind, in.topic))
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +72,7 @@ func (p *partition) applyMark(ctx goka.Context, input int, value []byte) (bool, 
 		value[0] = 1
 	}
 	p.emission.set(p.emission.emits)
-	p.state.putReserved(emitsName(p.run.r.topo.inputs[input].topic), value, false)
+	p.state.putReserved(Name(emitsKind, p.run.r.topo.inputs[input].topic), value, false)
 	return true, nil
 }
 

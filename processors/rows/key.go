@@ -34,7 +34,10 @@ func ParseKey(key []byte) (owner, row []byte, ok bool) {
 
 func reservedKey(name ...byte) []byte { return append([]byte{separator}, name...) }
 
-func appliedName(topic string) []byte { return append([]byte{appliedKind}, topic...) }
+// Name returns the name of the row of an id.
+func Name[T ~string | ~[]byte](kind byte, id T) []byte {
+	return append(append(make([]byte, 0, 1+len(id)), kind), id...)
+}
 
 // isLocal reports whether a key is not part of the table.
 func isLocal(key string) bool {

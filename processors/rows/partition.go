@@ -249,7 +249,7 @@ func (p *partition) MarkRecovered() error {
 	}
 	found := map[int]position{}
 	for i, topic := range p.run.r.topo.reads() {
-		value, err := p.state.stored("", appliedName(topic))
+		value, err := p.state.stored("", Name(appliedKind, topic))
 		if err != nil {
 			return err
 		}

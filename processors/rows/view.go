@@ -262,7 +262,7 @@ func (s *snapshot) keepIterator(it *pebble.Iterator) error {
 }
 
 func (s *snapshot) Applied(topic string) int64 {
-	value, err := s.get("", appliedName(topic))
+	value, err := s.get("", Name(appliedKind, topic))
 	if err != nil || value == nil {
 		return -1
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/ranked"
+	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/schemas/visibility"
 )
@@ -36,7 +37,7 @@ func Deliver(m memrows.Table, source schemas.Source, d Delivered) {
 
 // See marks a pin as seen, as a visit does.
 func See(m memrows.Table, pin schemas.PinID, position int64) {
-	m[string(layout.RowName(layout.KindSeen, pin))] = layout.AppendSeen(nil, layout.Seen{Position: position})
+	m[string(rows.Name(layout.KindSeen, pin))] = layout.AppendSeen(nil, layout.Seen{Position: position})
 	m[string(layout.PositionRow(layout.KindSeenIndex, position))] = []byte(pin)
 }
 

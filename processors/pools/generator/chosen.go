@@ -58,7 +58,7 @@ func (g *Generator) seen(ctx context.Context, user schemas.UserID, pins []schema
 	seen := map[schemas.PinID]bool{}
 	err := g.deps.Rows.Read(ctx, string(user), func(s rows.Snapshot) error {
 		for _, pin := range pins {
-			value, err := s.Get(layout.RowName(layout.KindSeen, pin))
+			value, err := s.Get(rows.Name(layout.KindSeen, pin))
 			if err != nil {
 				return err
 			}

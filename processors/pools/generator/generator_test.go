@@ -80,7 +80,7 @@ func (d *fakePools) change(f func()) {
 // markSeen marks pins as shown long ago.
 func (d *fakePools) markSeen(pins ...schemas.PinID) {
 	for _, pin := range pins {
-		d.rows[string(layout.RowName(layout.KindSeen, pin))] = layout.AppendSeen(nil, layout.Seen{Position: 1})
+		d.rows[string(rows.Name(layout.KindSeen, pin))] = layout.AppendSeen(nil, layout.Seen{Position: 1})
 	}
 }
 
@@ -91,7 +91,7 @@ func (d *fakePools) apply(t *testing.T, s *schemas.Served) {
 		must.OK(t, err)
 		added, _ := st.Show(s, map[schemas.PinID]bool{})
 		for e := range added.All() {
-			d.rows[string(layout.RowName(layout.KindSeen, e.Pin))] = layout.AppendSeen(nil, layout.Seen{Position: e.Position})
+			d.rows[string(rows.Name(layout.KindSeen, e.Pin))] = layout.AppendSeen(nil, layout.Seen{Position: e.Position})
 		}
 		poolstest.SetState(d.rows, st)
 		d.applied, d.end = d.end, d.end+1

@@ -11,6 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
+	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/score"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -126,7 +127,7 @@ func TestPulled_PinsSeenLongAgoAreSeen(t *testing.T) {
 		d := poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(n), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}}
 		pulled.Change("", nil, slot("user:a", n, d, false))
 		if n > 0 {
-			table[string(layout.RowName(layout.KindSeen, d.Pin))] = layout.AppendSeen(nil, layout.Seen{Position: int64(n)})
+			table[string(rows.Name(layout.KindSeen, d.Pin))] = layout.AppendSeen(nil, layout.Seen{Position: int64(n)})
 		}
 	}
 	v := &view{poolstest.View(t, table), pulled}

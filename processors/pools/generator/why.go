@@ -125,7 +125,7 @@ func (w *inquiry) isMasked(v *view, p *visibility.Pin) bool {
 func (v *view) refused(f *schemas.Facets) (list []schemas.ID, err error) {
 	for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
 		for _, id := range deliverers(source, f) {
-			value, err := v.Get(layout.RowName(layout.KindRefused, id))
+			value, err := v.Get(rows.Name(layout.KindRefused, id))
 			if err != nil {
 				return nil, err
 			}
@@ -139,7 +139,7 @@ func (v *view) refused(f *schemas.Facets) (list []schemas.ID, err error) {
 
 // findServed reads whether the pin was shown.
 func (g *Generator) findServed(w *inquiry, v *view) error {
-	at, found, err := rows.Value[layout.Seen](v, layout.RowName(layout.KindSeen, w.Pin))
+	at, found, err := rows.Value[layout.Seen](v, rows.Name(layout.KindSeen, w.Pin))
 	if err != nil || !found {
 		return err
 	}

@@ -72,7 +72,7 @@ func (w *whyFixture) shown(position int64, pin schemas.PinID) schemas.ServedItem
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.rows[string(layout.RowName(layout.KindSeen, pin))] = layout.AppendSeen(nil, layout.Seen{Position: position, Time: 11})
+	w.rows[string(rows.Name(layout.KindSeen, pin))] = layout.AppendSeen(nil, layout.Seen{Position: position, Time: 11})
 	w.rows[string(layout.PositionRow(layout.KindMaterialized, position))] = value
 	return item
 }
@@ -203,7 +203,7 @@ func TestWhy_Hidden(t *testing.T) {
 		"unfollowed": {facets: with(func(f *schemas.Facets) { f.Author = "user:z" }), reason: schemas.ReasonNoEdge},
 		"over the cap of followees": {facets: with(func(f *schemas.Facets) { f.Author = "user:z" }), prepare: func(w *whyFixture) {
 			for _, other := range []schemas.ID{"user:z", "interest:x", "user:other"} {
-				w.rows[string(layout.RowName(layout.KindRefused, other))] = []byte{}
+				w.rows[string(rows.Name(layout.KindRefused, other))] = []byte{}
 			}
 		}, reason: schemas.ReasonFolloweeCap, by: []schemas.ID{"interest:x", "user:z"}},
 	} {
@@ -316,7 +316,7 @@ func TestWhy_Shown(t *testing.T) {
 	w.deliver(schemas.Following, "pin:1", 0, byA)
 	poolstest.SetState(w.rows, layout.State{Head: 3})
 	item := w.shown(3, "pin:1")
-	w.rows[string(layout.RowName(layout.KindSeen, schemas.PinID("pin:0")))] = layout.AppendSeen(nil, layout.Seen{Position: 1, Time: 9})
+	w.rows[string(rows.Name(layout.KindSeen, schemas.PinID("pin:0")))] = layout.AppendSeen(nil, layout.Seen{Position: 1, Time: 9})
 	got := w.why("pin:1", nil)
 	w.expect(got, schemas.FateShown, "")
 	if diff := cmp.Diff(&schemas.Shown{Position: 3, Time: 11, Source: item.Source, RankScore: &item.RankScore}, got.Shown, cmpopts.EquateEmpty()); diff != "" {

@@ -44,11 +44,6 @@ const (
 // Table is read access to the rows of an owner, in a callback or in a snapshot.
 type Table = rows.RowReader
 
-// RowName returns the name of the row of an id.
-func RowName[T ~string](kind byte, id T) []byte {
-	return append(append(make([]byte, 0, 1+len(id)), kind), id...)
-}
-
 // PositionRow returns the name of the row of a position. Names sort in ascending order of positions.
 func PositionRow(kind byte, position int64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{kind}, uint64(position))
@@ -67,7 +62,7 @@ func CandidateKinds() []byte { return []byte{KindFirstVersion, KindLaterVersion}
 
 // SourcePrefix returns the prefix of the candidate rows of a kind and source.
 func SourcePrefix(kind byte, source schemas.Source) []byte {
-	return append(RowName(kind, source), 0)
+	return append(rows.Name(kind, source), 0)
 }
 
 // VersionKind returns the kind of row for a version of a pin.
@@ -149,6 +144,6 @@ func sourcesOfKind(t Table, kind byte) ([]schemas.Source, error) {
 		if err != nil || len(list) == before {
 			return list, err
 		}
-		from = append(RowName(kind, list[before]), 1) // after the terminator
+		from = append(rows.Name(kind, list[before]), 1) // after the terminator
 	}
 }

@@ -75,7 +75,7 @@ func (v *View) HasSeen(c *Candidate) (bool, error) {
 			return ok, nil
 		}
 	}
-	value, err := v.Get(RowName(KindSeen, c.Pin))
+	value, err := v.Get(rows.Name(KindSeen, c.Pin))
 	return value != nil, err
 }
 
