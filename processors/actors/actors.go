@@ -70,14 +70,9 @@ import (
 
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/schemas/visibility"
 	"github.com/smartfeed/smartfeed/topics"
 )
-
-// DeletedUsers is the set of deleted users.
-type DeletedUsers interface {
-	Has(user schemas.UserID) bool
-	Len() int // users that were ever deleted
-}
 
 // Reasons for dropping an event or a row.
 const (
@@ -87,7 +82,7 @@ const (
 )
 
 // Group returns the topology of the group.
-func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
+func Group(cfg Config, s *topics.Streams, deleted visibility.GrowingDeletedUsers) rows.Group {
 	g := &group{cfg: cfg, streams: s, deleted: deleted}
 	return rows.Group{
 		Name: topics.Actors,
@@ -108,7 +103,7 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 type group struct {
 	cfg     Config
 	streams *topics.Streams
-	deleted DeletedUsers
+	deleted visibility.GrowingDeletedUsers
 }
 
 // user handles an update or a delete of a profile.

@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/schemas/visibility"
 )
 
 // facets returns the facets of an action: author, board and interests of its pin at the time of the action. They exclude the
 // actor and deleted authors.
-func facets(a *schemas.EnrichedAction, deleted DeletedUsers) []schemas.ID {
+func facets(a *schemas.EnrichedAction, deleted visibility.DeletedUsers) []schemas.ID {
 	f := a.ObjectAttributes.Facets
 	if f.Author == a.Actor || deleted.Has(f.Author) {
 		f.Author = ""

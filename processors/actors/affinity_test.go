@@ -9,25 +9,15 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/schemas/visibility"
 )
 
 const (
 	hour     = schemas.Micros(time.Hour / time.Microsecond)
 	halfLife = 24 * time.Hour
 )
-
-type noneDeleted struct{}
-
-func (noneDeleted) Has(schemas.UserID) bool { return false }
-
-func (noneDeleted) Len() int { return 0 }
-
-type deletedUsers map[schemas.UserID]bool
-
-func (g deletedUsers) Has(user schemas.UserID) bool { return g[user] }
-
-func (g deletedUsers) Len() int { return len(g) }
 
 func near(got, want float64) bool { return math.Abs(got-want) <= 1e-9*(1+math.Abs(want)) }
 
@@ -37,13 +27,13 @@ func TestFacets_OfAction(t *testing.T) {
 		name    string
 		actor   schemas.UserID
 		facets  schemas.Facets
-		deleted DeletedUsers
+		deleted visibility.DeletedUsers
 		want    []schemas.ID
 	}{
-		{"all", "user:eve", full, noneDeleted{}, []schemas.ID{"user:bob", "board:a", "interest:x", "interest:y"}},
-		{"an own pin", "user:bob", full, noneDeleted{}, []schemas.ID{"board:a", "interest:x", "interest:y"}},
-		{"of a deleted author", "user:eve", full, deletedUsers{"user:bob": true}, []schemas.ID{"board:a", "interest:x", "interest:y"}},
-		{"no pin", "user:eve", schemas.Facets{}, noneDeleted{}, []schemas.ID{}},
+		{"all", "user:eve", full, deletedtest.Of(), []schemas.ID{"user:bob", "board:a", "interest:x", "interest:y"}},
+		{"an own pin", "user:bob", full, deletedtest.Of(), []schemas.ID{"board:a", "interest:x", "interest:y"}},
+		{"of a deleted author", "user:eve", full, deletedtest.Of("user:bob"), []schemas.ID{"board:a", "interest:x", "interest:y"}},
+		{"no pin", "user:eve", schemas.Facets{}, deletedtest.Of(), []schemas.ID{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

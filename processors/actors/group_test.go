@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/goleak"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -24,13 +25,6 @@ func TestMain(m *testing.M) {
 	// Sarama's metrics library starts one goroutine per process, which never stops.
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
 }
-
-// deletedUsers is a fixed set of deleted users.
-type deletedUsers map[schemas.UserID]bool
-
-func (g deletedUsers) Has(user schemas.UserID) bool { return g[user] }
-
-func (g deletedUsers) Len() int { return len(g) }
 
 func now() time.Time { return time.Now().Truncate(time.Millisecond) }
 
@@ -61,7 +55,7 @@ func values[T any](records []proctest.Record[T]) []T {
 func TestAction_JoinedWithNewestProfile(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, deletedUsers{}))
+	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, deletedtest.Of()))
 	at := now()
 	send := func(id string) {
 		t.Helper()
@@ -101,7 +95,7 @@ func TestAction_JoinedWithNewestProfile(t *testing.T) {
 func TestUser_FutureProfileIsDeadLetter(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, deletedUsers{}))
+	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, deletedtest.Of()))
 	arrival := now()
 	latest := arrival.Add(schemas.MaxAhead)
 	proctest.PublishAt(w, w.Streams.Users, arrival, "user:eve",
@@ -123,7 +117,7 @@ func TestUser_DeleteDropsLaterRecords(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
-	w.Start("a", actors.Group(cfg, w.Streams, deletedUsers{"user:zoe": true}))
+	w.Start("a", actors.Group(cfg, w.Streams, deletedtest.Of("user:zoe")))
 	at := now()
 	liked := schemas.Facets{Author: "user:ada", Board: "board:a"}
 	proctest.Publish(w, w.Streams.Users, "user:eve", profile("user:eve", schemas.Update, at, "u"))
@@ -175,7 +169,7 @@ func TestAffinities_SentAtMostOncePerInterval(t *testing.T) {
 	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
 	cfg.EmitInterval, cfg.TopAffinities = 700*time.Millisecond, 3
-	w.Start("a", actors.Group(cfg, w.Streams, deletedUsers{}))
+	w.Start("a", actors.Group(cfg, w.Streams, deletedtest.Of()))
 	at := now()
 	const n, bursts = 20, 3
 	last := func() schemas.Affinities {
@@ -222,7 +216,7 @@ func TestAffinities_WithoutUndoneActions(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
-	w.StartWith("a", func(c *rows.Config) { c.MaxRecordWrites = 1000 }, actors.Group(cfg, w.Streams, deletedUsers{}))
+	w.StartWith("a", func(c *rows.Config) { c.MaxRecordWrites = 1000 }, actors.Group(cfg, w.Streams, deletedtest.Of()))
 	begin := now().Add(time.Minute)
 	act := func(after time.Duration, f schemas.Facets) {
 		t.Helper()
@@ -248,7 +242,7 @@ func TestAffinities_SentOnceIfActionPrecedesTick(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
-	w.Start("a", actors.Group(cfg, w.Streams, deletedUsers{}))
+	w.Start("a", actors.Group(cfg, w.Streams, deletedtest.Of()))
 	begin := now().Add(time.Minute)
 	act := func(after time.Duration) {
 		t.Helper()
@@ -294,7 +288,7 @@ func TestEdgeWeight_ChangesInStepsAndDecays(t *testing.T) {
 	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
 	cfg.AffinityHalfLife = 2 * time.Second // decays from 6 to below 2.4 in 2.6 s
-	w.Start("a", actors.Group(cfg, w.Streams, deletedUsers{}))
+	w.Start("a", actors.Group(cfg, w.Streams, deletedtest.Of()))
 	at := now()
 	liked := schemas.Facets{Author: "user:ada"}
 	proctest.Publish(w, w.Streams.ActionsJoined, "user:eve",
@@ -327,7 +321,7 @@ func TestTrim_RemovesWeakFacets(t *testing.T) {
 	cfg := actors.DefaultConfig()
 	cfg.TopAffinities, cfg.MaxAffinities = 1, 8
 	cfg.EdgeWeightSteps = actors.Steps{{MinAffinity: math.Inf(-1), Weight: 1}, {MinAffinity: 0.05, Weight: 2}}
-	w.Start("a", actors.Group(cfg, w.Streams, deletedUsers{}))
+	w.Start("a", actors.Group(cfg, w.Streams, deletedtest.Of()))
 	at := now()
 	for i := range 11 { // ten are kept, the eleventh trims them to eight
 		verb := schemas.Save
@@ -368,7 +362,7 @@ func TestActors_ExactlyOnceThroughKills(t *testing.T) {
 	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
 	cfg.EmitInterval = 100 * time.Millisecond
-	group := actors.Group(cfg, w.Streams, deletedUsers{})
+	group := actors.Group(cfg, w.Streams, deletedtest.Of())
 	a := w.Start("a", group)
 	const users, perUser, rounds = 8, 6, 5
 	random := rand.New(rand.NewPCG(3, 4))
@@ -423,7 +417,7 @@ func TestAction_JoinsAndEmbeddings(t *testing.T) {
 	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
 	cfg.JoinedAttributes = actors.Joins{schemas.Click: {Object: []string{"board"}, Actor: []string{"profile"}}}
-	w.Start("a", actors.Group(cfg, w.Streams, deletedUsers{}))
+	w.Start("a", actors.Group(cfg, w.Streams, deletedtest.Of()))
 	at := now()
 	proctest.Publish(w, w.Streams.Users, "user:eve", profile("user:eve", schemas.Update, at, "p"))
 	w.WaitIdle()

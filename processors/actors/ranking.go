@@ -7,6 +7,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/schemas/visibility"
 )
 
 // ranking holds the strongest affinities of a user in memory, so a send does not read all of the user's rows. All
@@ -79,7 +80,7 @@ func (r *ranking) drop(i int) {
 
 // top returns the n strongest affinities as of now, as the function strongest does, without those for deleted authors. It
 // returns false if too few facets remain in memory.
-func (r *ranking) top(n int, now schemas.Micros, halfLife time.Duration, deleted DeletedUsers) ([]schemas.Affinity, bool) {
+func (r *ranking) top(n int, now schemas.Micros, halfLife time.Duration, deleted visibility.GrowingDeletedUsers) ([]schemas.Affinity, bool) {
 	r.strongest = slices.DeleteFunc(r.strongest, func(f rankedFacet) bool { return ofDeletedAuthor(f.facet, deleted) })
 	if len(r.strongest) < n && r.weaker.facet != "" {
 		return nil, false
@@ -91,7 +92,7 @@ func (r *ranking) top(n int, now schemas.Micros, halfLife time.Duration, deleted
 	return strongest(all, n), true
 }
 
-func ofDeletedAuthor(id schemas.ID, deleted DeletedUsers) bool {
+func ofDeletedAuthor(id schemas.ID, deleted visibility.DeletedUsers) bool {
 	return id.Kind() == schemas.KindUser && deleted.Has(schemas.UserID(id))
 }
 

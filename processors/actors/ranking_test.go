@@ -8,6 +8,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -17,7 +18,7 @@ import (
 func TestRanking_EqualsSortOfAllAffinities(t *testing.T) {
 	const n, halfLife = 3, time.Hour
 	rapid.Check(t, func(t *rapid.T) {
-		all, deleted := map[schemas.ID]decay.Amount{}, deletedUsers{}
+		all, deleted := map[schemas.ID]decay.Amount{}, deletedtest.Of()
 		read := func() *ranking {
 			r := &ranking{}
 			for id, d := range all {
@@ -32,7 +33,7 @@ func TestRanking_EqualsSortOfAllAffinities(t *testing.T) {
 			now += schemas.Micros(rapid.IntRange(0, 3).Draw(t, "pause")) * 1e9
 			id := schemas.ID(fmt.Sprintf("user:%d", rapid.IntRange(0, 12).Draw(t, "facet")))
 			if rapid.IntRange(0, 19).Draw(t, "delete") == 0 {
-				deleted[schemas.UserID(id)] = true
+				deleted.Note(schemas.UserID(id), 0)
 				continue
 			}
 			if deleted.Has(schemas.UserID(id)) {
@@ -80,7 +81,7 @@ func TestRanking_TopReportsMissingAffinities(t *testing.T) {
 		for n := range c.decreased {
 			r.set(facet(n), decay.Amount{Value: -1}, halfLife, 6)
 		}
-		if _, ok := r.top(3, 0, halfLife, deletedUsers{}); ok != c.want {
+		if _, ok := r.top(3, 0, halfLife, deletedtest.Of()); ok != c.want {
 			t.Errorf("%s: complete %t, want %t", name, ok, c.want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -43,7 +44,7 @@ func TestRelate_ActionsCloseInTime(t *testing.T) {
 	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
 	cfg.RelatedMaxActions, cfg.RelatedWindow = 3, 10*time.Minute
-	w.Start("a", actors.Group(cfg, w.Streams, deletedUsers{}))
+	w.Start("a", actors.Group(cfg, w.Streams, deletedtest.Of()))
 	start := now().Add(-time.Hour)
 	minute := func(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
 	unknown := on(9, schemas.Save, minute(3))
@@ -91,7 +92,7 @@ func TestRelate_ActionsCloseInTime(t *testing.T) {
 func TestRelate_SavesAreSentToBoard(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, deletedUsers{}))
+	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, deletedtest.Of()))
 	save, click := on(1, schemas.Save, now()), on(2, schemas.Click, now())
 	save.VerbAttributes.Board = "board:b"
 	proctest.Publish(w, w.Streams.ActionsJoined, "user:eve", save, click)
@@ -106,7 +107,7 @@ func TestRelate_SavesAreSentToBoard(t *testing.T) {
 func TestRecentActions_DeletedWithUser(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, deletedUsers{}))
+	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, deletedtest.Of()))
 	proctest.Publish(w, w.Streams.ActionsJoined, "user:eve", on(1, schemas.Save, now()), on(2, schemas.Save, now()))
 	w.WaitIdle()
 	before := len(w.Rows(topics.Actors, "user:eve"))

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -17,7 +18,7 @@ func TestAction_HasOneWeight(t *testing.T) {
 	cfg := actors.DefaultConfig()
 	var reads atomic.Int64
 	cfg.CurrentVerbs = func() schemas.Verbs { return schemas.Verbs{schemas.Save: 10 * float64(reads.Add(1))} }
-	w.Start("a", actors.Group(cfg, w.Streams, deletedUsers{}))
+	w.Start("a", actors.Group(cfg, w.Streams, deletedtest.Of()))
 	proctest.Publish(w, w.Streams.ActionsJoined, "user:eve", on(1, schemas.Save, now()))
 	w.WaitIdle()
 	requests, affinities := proctest.Drain(w, w.Streams.RelatedRequests), proctest.Drain(w, w.Streams.Affinities)

@@ -1,30 +1,22 @@
 package fanout_test
 
 import (
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// notedUsers is a global table of deleted users whose topic is delayed: it contains only the users that Note was called
-// with.
-type notedUsers struct{ sync.Map }
-
-func (n *notedUsers) Has(user schemas.UserID) bool { _, ok := n.Load(user); return ok }
-
-func (n *notedUsers) Note(user schemas.UserID, at schemas.Micros) { n.Store(user, at) }
-
 // newErasing starts the group with a delayed global table.
 func newErasing(t *testing.T) *proctest.Wire {
 	t.Helper()
 	w := proctest.New(t)
 	cfg := fanout.DefaultConfig()
-	w.Start("a", relay(w), fanout.Group(cfg, w.Kafka.Partitions, w.Streams, new(notedUsers)))
+	w.Start("a", relay(w), fanout.Group(cfg, w.Kafka.Partitions, w.Streams, deletedtest.Of()))
 	return w
 }
 

@@ -100,19 +100,12 @@ import (
 
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/schemas/visibility"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// DeletedUsers is the set of deleted users. It must be safe for concurrent use.
-//
-// Note adds a user that may be missing from the set.
-type DeletedUsers interface {
-	Has(user schemas.UserID) bool
-	Note(user schemas.UserID, at schemas.Micros)
-}
-
 // Group returns the topology. cfg must be valid. partitions is the number of partitions of the topic deliveries.
-func Group(cfg Config, partitions int32, s *topics.Streams, deleted DeletedUsers) rows.Group {
+func Group(cfg Config, partitions int32, s *topics.Streams, deleted visibility.GrowingDeletedUsers) rows.Group {
 	g := &group{
 		cfg: cfg, streams: s, deleted: deleted, partitions: partitions,
 		recipients: sync.Pool{New: func() any { return newRecipients(partitions) }},
@@ -137,7 +130,7 @@ func Group(cfg Config, partitions int32, s *topics.Streams, deleted DeletedUsers
 type group struct {
 	cfg        Config
 	streams    *topics.Streams
-	deleted    DeletedUsers
+	deleted    visibility.GrowingDeletedUsers
 	partitions int32
 	recipients sync.Pool // of *recipients
 }

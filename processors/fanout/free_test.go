@@ -6,17 +6,12 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
-
-// noneDeleted is an empty set of deleted users.
-type noneDeleted struct{}
-
-func (noneDeleted) Has(schemas.UserID) bool             { return false }
-func (noneDeleted) Note(schemas.UserID, schemas.Micros) {}
 
 // filledSlots replaces the group. For each publication it writes as many index entries as the quality, with ids of the
 // maximum length. Every second entry is withdrawn. They use the slots from the publication's version on, and the
@@ -54,7 +49,7 @@ func TestFreeSlots_MaximumWithinRecordBounds(t *testing.T) {
 	w.WaitIdle()
 	cfg := DefaultConfig()
 	cfg.MaxRecentPublications = slots / 2
-	m := w.Start("a", Group(cfg, w.Kafka.Partitions, w.Streams, noneDeleted{}))
+	m := w.Start("a", Group(cfg, w.Kafka.Partitions, w.Streams, deletedtest.Of()))
 	proctest.Publish(w, w.Streams.FanoutLoop, followee,
 		&schemas.Continuation{Followee: schemas.Followee(followee), Slots: &schemas.SlotStep{Free: true}})
 	freed := func() map[string]bool {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -39,7 +40,7 @@ func TestQueue_DamagedRowStopsPartition(t *testing.T) {
 
 	cfg := rows.DefaultConfig()
 	cfg.Dir, cfg.MinFreeDiskBytes = t.TempDir(), 0
-	r, err := rows.New(cfg, rows.Env{Kafka: w.Kafka, Streams: w.Streams}, Group(DefaultConfig(), w.Kafka.Partitions, w.Streams, noneDeleted{}))
+	r, err := rows.New(cfg, rows.Env{Kafka: w.Kafka, Streams: w.Streams}, Group(DefaultConfig(), w.Kafka.Partitions, w.Streams, deletedtest.Of()))
 	must.OK(t, err)
 	last := schemas.Continuation{Followee: followee, Walk: &schemas.Walk{Pin: schemas.DeliveredPin{Pin: "pin:1"}}}
 	proctest.Publish(w, w.Streams.FanoutLoop, followee, &last)

@@ -6,12 +6,12 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -19,12 +19,6 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
-
-type deleted map[schemas.UserID]bool
-
-func (d deleted) Has(user schemas.UserID) bool { return d[user] }
-
-func (d deleted) Note(schemas.UserID, schemas.Micros) {}
 
 const (
 	base     = schemas.Micros(1_700_000_000_000_000)
@@ -50,7 +44,7 @@ func relay(w *proctest.Wire, but ...schemas.PinID) rows.Group {
 
 func group(w *proctest.Wire, cfg fanout.Config) rows.Group {
 	cfg.StepTimeout = cmp.Or(cfg.StepTimeout, time.Hour)
-	return fanout.Group(cfg, w.Kafka.Partitions, w.Streams, deleted{"user:deleted": true})
+	return fanout.Group(cfg, w.Kafka.Partitions, w.Streams, deletedtest.Of("user:deleted"))
 }
 
 func follow(id string, at schemas.Micros, actor schemas.UserID, verb schemas.Verb, object schemas.ID) *schemas.FollowEvent {
@@ -525,23 +519,13 @@ func TestBackfill_PortionsHaveBestRecents(t *testing.T) {
 	}
 }
 
-// laterDeleted is a set of deleted users that contains user once deleted is set.
-type laterDeleted struct {
-	user    schemas.UserID
-	deleted atomic.Bool
-}
-
-func (g *laterDeleted) Has(user schemas.UserID) bool { return user == g.user && g.deleted.Load() }
-
-func (g *laterDeleted) Note(schemas.UserID, schemas.Micros) {}
-
 // A followee that is deleted between two portions of a backfill still answers, because the pools wait for one answer per
 // request.
 func TestBackfill_FolloweeDeletedMeanwhileStillAnswers(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	const author, fan, pins, request = "user:later", "user:fan", 100, 7
-	deletedLater := &laterDeleted{user: author}
+	deletedLater := deletedtest.Of()
 	cfg := fanout.Config{ScoreHalfLife: halfLife, StepFollowers: 10, MaxRecentPublications: pins, PullThreshold: never}
 	w.Start("a", relay(w), fanout.Group(cfg, w.Kafka.Partitions, w.Streams, deletedLater))
 	publish(w, follow("f", 1, fan, schemas.Follow, author))
@@ -550,7 +534,7 @@ func TestBackfill_FolloweeDeletedMeanwhileStillAnswers(t *testing.T) {
 	}
 	w.WaitIdle()
 	before, _ := deliveries(t, w, author)
-	deletedLater.deleted.Store(true) // its rows exist until the erasure arrives
+	deletedLater.Note(author, 0) // its rows exist until the erasure arrives
 	proctest.Publish(w, w.Streams.EdgeModes, author, &schemas.EdgeMode{Followee: author, User: fan, BackfillID: request})
 	w.WaitIdle()
 	answers := 0
@@ -861,7 +845,7 @@ func TestWeight_DefaultLeavesNoRow(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	const author, stranger, fan, former, deletedLater = "user:author", "user:stranger", "user:fan", "user:former", "user:later"
-	deletions := &laterDeleted{user: deletedLater}
+	deletions := deletedtest.Of()
 	cfg := fanout.Config{ScoreHalfLife: halfLife, StepFollowers: 10, MaxRecentPublications: 10, PullThreshold: never}
 	w.Start("a", relay(w), fanout.Group(cfg, w.Kafka.Partitions, w.Streams, deletions))
 	weighed := func(when string, weight float32, at schemas.Micros, want ...string) {
@@ -879,7 +863,7 @@ func TestWeight_DefaultLeavesNoRow(t *testing.T) {
 		follow("2", 0, former, schemas.Follow, author), follow("3", 1, former, schemas.Unfollow, author))
 	w.WaitIdle()
 	weighed("a weight", 3, 5, fan, former, deletedLater, stranger)
-	deletions.deleted.Store(true)
+	deletions.Note(deletedLater, 0)
 	weighed("the default weight", 1, 6, fan, former)
 	weighed("a late weight", 2, 4, fan, former, stranger)
 	weighed("the default weight again", 1, 7, fan, former)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/processors/interests"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -15,7 +16,7 @@ import (
 // with restarts the group and its readers with a changed configuration.
 func (r *rig) with(d decisions, change func(*interests.Config)) {
 	change(&r.cfg)
-	r.member = r.Start("a", interests.Group(r.cfg, r.Kafka.Partitions, r.Streams, &notedUsers{}, d))
+	r.member = r.Start("a", interests.Group(r.cfg, r.Kafka.Partitions, r.Streams, deletedtest.Of(), d))
 }
 
 // write publishes a version of a pin with a title.

@@ -1,30 +1,20 @@
 package interests_test
 
 import (
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/interests"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// notedUsers is a set of deleted users whose topic has not been read: it contains only the users that Note was called with.
-type notedUsers struct{ sync.Map }
-
-func (d *notedUsers) Has(user schemas.UserID) bool {
-	_, deleted := d.Load(user)
-	return deleted
-}
-
-func (d *notedUsers) Note(user schemas.UserID, at schemas.Micros) { d.Store(user, at) }
-
 // Records of a user that arrive after the deletion restore nothing, even if this process has not read users-deleted yet.
 func TestMarks_LikeAfterDeletionIsDropped(t *testing.T) {
 	t.Parallel()
-	w, deleted := proctest.New(t), &notedUsers{}
+	w, deleted := proctest.New(t), deletedtest.Of()
 	w.Start("a", interests.Group(interests.DefaultConfig(), w.Kafka.Partitions, w.Streams, deleted, decisions{}))
 	like := func(user schemas.UserID) {
 		proctest.PublishTo(w, w.Streams.InterestMarks, topics.Partition(string(user), w.Kafka.Partitions), "k", time.Time{},

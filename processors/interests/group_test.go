@@ -12,6 +12,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/interests"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -38,7 +39,7 @@ type rig struct {
 
 func newRig(t *testing.T, cfg interests.Config, d decisions) *rig {
 	r := &rig{Wire: proctest.New(t), t: t, cfg: cfg}
-	r.member = r.Start("a", interests.Group(cfg, r.Kafka.Partitions, r.Streams, &notedUsers{}, d))
+	r.member = r.Start("a", interests.Group(cfg, r.Kafka.Partitions, r.Streams, deletedtest.Of(), d))
 	return r
 }
 

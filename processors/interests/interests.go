@@ -84,14 +84,9 @@ import (
 
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/schemas/visibility"
 	"github.com/smartfeed/smartfeed/topics"
 )
-
-// DeletedUsers is the set of deleted users. Note adds a user that may be missing from the set.
-type DeletedUsers interface {
-	Has(user schemas.UserID) bool
-	Note(user schemas.UserID, at schemas.Micros)
-}
 
 // Decisions returns the newest decision about a term. *topics.GlobalTable implements it.
 type Decisions interface {
@@ -99,7 +94,7 @@ type Decisions interface {
 }
 
 // Group returns the topology. cfg must be valid. partitions is the number of partitions of interest-marks.
-func Group(cfg Config, partitions int32, s *topics.Streams, deleted DeletedUsers, decided Decisions) rows.Group {
+func Group(cfg Config, partitions int32, s *topics.Streams, deleted visibility.GrowingDeletedUsers, decided Decisions) rows.Group {
 	g := &group{cfg: cfg, streams: s, deleted: deleted, decided: decided, words: newVocabulary(cfg), owners: dictionaries(partitions)}
 	return rows.Group{
 		Name: topics.Interests,
@@ -118,7 +113,7 @@ func Group(cfg Config, partitions int32, s *topics.Streams, deleted DeletedUsers
 type group struct {
 	cfg     Config
 	streams *topics.Streams
-	deleted DeletedUsers
+	deleted visibility.GrowingDeletedUsers
 	decided Decisions
 	words   vocabulary
 	owners  []string // owners of the dictionaries, by partition

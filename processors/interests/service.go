@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/schemas/visibility"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -17,7 +18,7 @@ type Service struct {
 	Partitions int32 // of the group's topics
 	Rows       AllRows
 	Decisions  AllDecisions
-	Deleted    DeletedUsers
+	Deleted    visibility.DeletedUsers
 	Pins       PinCards
 	Publisher  Publisher
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/interests"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -114,12 +115,6 @@ func (f fakeCards) Cards(context.Context, []schemas.PinID) (map[schemas.PinID]sc
 	return f.cards, f.err
 }
 
-// deletedUsers is a set of deleted users.
-type deletedUsers map[schemas.UserID]bool
-
-func (d deletedUsers) Has(user schemas.UserID) bool               { return d[user] }
-func (d deletedUsers) Note(user schemas.UserID, _ schemas.Micros) { d[user] = true }
-
 // A deleted pin is no evidence, even if the like is older than Config.AttributionWindow.
 func TestService_OmitsDeletedPinsFromEvidence(t *testing.T) {
 	card := func(author schemas.UserID, deleted bool) schemas.Card {
@@ -130,7 +125,7 @@ func TestService_OmitsDeletedPinsFromEvidence(t *testing.T) {
 	}}
 	s := interests.Service{
 		Rows:    fakeRows{evidence: []schemas.PinID{"pin:erased", "pin:present", "pin:deleted", "pin:unknown"}},
-		Deleted: deletedUsers{"user:erased": true}, Pins: store,
+		Deleted: deletedtest.Of("user:erased"), Pins: store,
 	}
 	list, err := s.Interests(t.Context(), "user:reader", 10)
 	must.OK(t, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/schemas/visibility"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
@@ -19,7 +20,7 @@ import (
 type input func(b *Batch, r *kgo.Record) error
 
 // inputs is the topology: for each topic, the rows that it adds to the batch, and the records of deleted users to skip.
-func inputs(s *topics.Streams, deleted DeletedUsers) map[string]input {
+func inputs(s *topics.Streams, deleted visibility.GrowingDeletedUsers) map[string]input {
 	return map[string]input{
 		s.FeedEntries.Name: topics.Into(s.FeedEntries, checkEntries, func(b *Batch, f *schemas.FeedEntries, _ *kgo.Record) {
 			if !deleted.Has(f.User) {

@@ -36,6 +36,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/schemas/visibility"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -67,13 +68,7 @@ type Env struct {
 	Name    string // name of the store, "" for the first; determines the group, see topics.MaterializeGroup
 	Store   Store
 	Metrics prometheus.Registerer
-	Deleted DeletedUsers // must contain all users who are deleted when Run is called
-}
-
-// DeletedUsers is a set of deleted users that accepts a deletion before the global table contains it.
-type DeletedUsers interface {
-	Has(user schemas.UserID) bool
-	Note(user schemas.UserID, at schemas.Micros)
+	Deleted visibility.GrowingDeletedUsers // must contain all users who are deleted when Run is called
 }
 
 // Sink copies the log into one feed store.

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
@@ -49,13 +49,6 @@ func produce[T any](t *testing.T, w *wire, s topics.Stream[T], key string, rec T
 	w.Produce(s.Name, key, value)
 }
 
-// deletedSet is a process's set of deleted users.
-type deletedSet struct{ sync.Map }
-
-func (g *deletedSet) Has(user schemas.UserID) bool { _, ok := g.Load(user); return ok }
-
-func (g *deletedSet) Note(user schemas.UserID, _ schemas.Micros) { g.Store(user, true) }
-
 func (w *wire) sink(t *testing.T, cfg materialize.Config, store materialize.Store) *materialize.Sink {
 	t.Helper()
 	return w.named(t, "", cfg, store, prometheus.NewRegistry())
@@ -64,7 +57,7 @@ func (w *wire) sink(t *testing.T, cfg materialize.Config, store materialize.Stor
 func (w *wire) named(t *testing.T, name string, cfg materialize.Config, store materialize.Store, metrics prometheus.Registerer) *materialize.Sink {
 	t.Helper()
 	s, err := materialize.New(cfg, materialize.Env{
-		Kafka: w.Kafka, Streams: w.Streams, Name: name, Store: store, Metrics: metrics, Deleted: new(deletedSet),
+		Kafka: w.Kafka, Streams: w.Streams, Name: name, Store: store, Metrics: metrics, Deleted: deletedtest.Of(),
 	})
 	must.OK(t, err)
 	return s

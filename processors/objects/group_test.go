@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/goleak"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -26,11 +27,6 @@ func TestMain(m *testing.M) {
 	// Sarama's metrics library has one goroutine per process, which never stops.
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
 }
-
-// deletedUsers is a fixed set of deleted users.
-type deletedUsers map[schemas.UserID]bool
-
-func (g deletedUsers) Has(user schemas.UserID) bool { return g[user] }
 
 // now returns the time that the events of a test are relative to.
 func now() time.Time { return time.Now().Truncate(time.Millisecond) }
@@ -87,7 +83,7 @@ func TestPin_PublicationsCardsAndDeadLetters(t *testing.T) {
 	w := proctest.New(t)
 	cfg := objects.DefaultConfig()
 	cfg.QualityRules = []objects.QualityRule{{Field: "title", Factor: 2}}
-	w.Start("a", objects.Group(cfg, w.Streams, deletedUsers{"user:deleted": true}))
+	w.Start("a", objects.Group(cfg, w.Streams, deletedtest.Of("user:deleted")))
 	at := now()
 	moved := func(e *schemas.PinEvent) { e.Board, e.Interests = "board:b", nil }
 	byDeleted := func(e *schemas.PinEvent) { e.Actor = "user:deleted" }
@@ -133,7 +129,7 @@ func TestPin_PublicationsCardsAndDeadLetters(t *testing.T) {
 func TestPin_DeletedDropsLaterRecords(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedUsers{}))
+	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedtest.Of()))
 	at := now()
 	proctest.Publish(w, w.Streams.Pins, "pin:1", pinAt(schemas.Create, "pin:1", at, "c"), pinAt(schemas.Delete, "pin:1", at, "d"))
 	w.WaitIdle()
@@ -182,7 +178,7 @@ func TestAction_JoinedOnce(t *testing.T) {
 	w := proctest.New(t)
 	cfg := objects.DefaultConfig()
 	cfg.BotRules = append(cfg.BotRules, objects.BotRule{ActorPrefix: "user:crawler-"})
-	m := w.Start("a", objects.Group(cfg, w.Streams, deletedUsers{"user:deleted": true}))
+	m := w.Start("a", objects.Group(cfg, w.Streams, deletedtest.Of("user:deleted")))
 	at := now()
 	proctest.Publish(w, w.Streams.Pins, "pin:1",
 		pinAt(schemas.Create, "pin:1", at, "v1"),
@@ -234,7 +230,7 @@ func TestAction_JoinedOnce(t *testing.T) {
 func TestObjects_FutureEventsAreDeadLetters(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedUsers{}))
+	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedtest.Of()))
 	arrival := now()
 	latest := arrival.Add(schemas.MaxAhead)
 	later := latest.Add(time.Microsecond)
@@ -266,7 +262,7 @@ func TestAction_HeldUntilPinArrives(t *testing.T) {
 	w := proctest.New(t)
 	cfg := objects.DefaultConfig()
 	cfg.MaxWaitingActions, cfg.JoinTimeout = 30, 3*time.Second // more than releaseAtOnce
-	m := w.Start("a", objects.Group(cfg, w.Streams, deletedUsers{}))
+	m := w.Start("a", objects.Group(cfg, w.Streams, deletedtest.Of()))
 	at := now()
 	want := map[string]string{}
 	for i := range 31 {
@@ -302,7 +298,7 @@ func TestAction_HeldUntilPinArrives(t *testing.T) {
 func TestCounts_PerStep(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedUsers{}))
+	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedtest.Of()))
 	arrival := now()
 	step := arrival.Add(-time.Hour).Truncate(5 * time.Minute)
 	before := step.Add(-time.Microsecond)
@@ -355,7 +351,7 @@ func TestTimer_ExpiresRememberedActionsAndCounts(t *testing.T) {
 func TestObjects_ExactlyOnceThroughKills(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	group := objects.Group(objects.DefaultConfig(), w.Streams, deletedUsers{})
+	group := objects.Group(objects.DefaultConfig(), w.Streams, deletedtest.Of())
 	a := w.Start("a", group)
 	const pins, versions, repeats = 12, 5, 2
 	random := rand.New(rand.NewPCG(1, 2))
@@ -429,7 +425,7 @@ func checkLastBoards(t *testing.T, w *proctest.Wire, newest int) {
 func TestPin_AttributesOfNewestVersion(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedUsers{}))
+	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedtest.Of()))
 	at := now()
 	with := func(v ...float32) func(*schemas.PinEvent) { return func(e *schemas.PinEvent) { e.Embedding = v } }
 	proctest.Publish(w, w.Streams.Pins, "pin:1",
@@ -459,7 +455,7 @@ func TestPin_AttributesOfNewestVersion(t *testing.T) {
 func TestCounts_ActorsAndMeanEmbedding(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedUsers{}))
+	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedtest.Of()))
 	at := now()
 	by := func(user schemas.UserID) func(*schemas.ActionEvent) {
 		return func(e *schemas.ActionEvent) { e.Actor = user }
@@ -504,7 +500,7 @@ func newHotRig(t *testing.T, cfg objects.Hot, pins ...schemas.PinID) *hotRig {
 	w := proctest.New(t)
 	all := objects.DefaultConfig()
 	all.Hot = cfg
-	w.Start("a", objects.Group(all, w.Streams, deletedUsers{}))
+	w.Start("a", objects.Group(all, w.Streams, deletedtest.Of()))
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	r := &hotRig{Wire: w, at: now(), hot: topics.NewGlobalTable(w.Kafka, w.Streams.HotPins, "test", log)}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -8,6 +8,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -59,7 +60,7 @@ func impressionsOf(t *testing.T, w *proctest.Wire) map[schemas.PinID]int64 {
 func TestImpressions_CountEachPin(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	m := w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedUsers{}))
+	m := w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedtest.Of()))
 	at, p := now(), pinsIn(w, 1, 4)
 	for _, pin := range p[:3] {
 		proctest.Publish(w, w.Streams.Pins, string(pin), pinAt(schemas.Create, pin, at, "c "+string(pin)))
@@ -81,7 +82,7 @@ func TestImpressions_CountEachPin(t *testing.T) {
 func TestImpressions_OtherPartitionIsDeadLetter(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedUsers{}))
+	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedtest.Of()))
 	at, here, there := now(), pinsIn(w, 1, 2), pinsIn(w, 2, 1)
 	show(w, shown(at, here[0], there[0], here[1]), shown(at, here[1]))
 	w.WaitIdle()

@@ -96,16 +96,12 @@ import (
 
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/schemas/visibility"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// DeletedUsers is the set of deleted users.
-type DeletedUsers interface {
-	Has(user schemas.UserID) bool
-}
-
 // Group returns the topology of the group.
-func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
+func Group(cfg Config, s *topics.Streams, deleted visibility.DeletedUsers) rows.Group {
 	g := &group{cfg: cfg, streams: s, deleted: deleted}
 	return rows.Group{
 		Name: topics.Objects,
@@ -127,7 +123,7 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 type group struct {
 	cfg     Config
 	streams *topics.Streams
-	deleted DeletedUsers
+	deleted visibility.DeletedUsers
 }
 
 // verbs returns the known verbs for an action with this verb. Client impressions are actions, too.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -24,7 +25,7 @@ func newPopularRig(t *testing.T) *popularRig {
 	r := &popularRig{Wire: proctest.New(t)}
 	cfg := objects.DefaultConfig()
 	cfg.Popular.MaxPins = 2
-	r.Start("a", objects.Group(cfg, r.Streams, deletedUsers{}))
+	r.Start("a", objects.Group(cfg, r.Streams, deletedtest.Of()))
 	return r
 }
 

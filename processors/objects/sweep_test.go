@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -18,7 +19,7 @@ func newSweepRig(t *testing.T) (w *proctest.Wire, at time.Time) {
 	w, at = proctest.New(t), now()
 	cfg := objects.DefaultConfig()
 	cfg.Popular.MaxPins = 0
-	w.Start("a", objects.Group(cfg, w.Streams, deletedUsers{}))
+	w.Start("a", objects.Group(cfg, w.Streams, deletedtest.Of()))
 	proctest.Publish(w, w.Streams.Pins, string(sweptPin), pinAt(schemas.Create, sweptPin, at, "c"))
 	return w, at
 }

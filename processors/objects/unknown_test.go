@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -35,7 +36,7 @@ func kindsOf(w *proctest.Wire, owner schemas.PinID) string {
 func TestUnknownIDs_RowsExpire(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedUsers{}))
+	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedtest.Of()))
 	const unknown, late, pin = schemas.PinID("pin:unknown"), schemas.PinID("pin:late"), schemas.PinID("pin:1")
 	proctest.Publish(w, w.Streams.Pins, string(pin), pinAt(schemas.Create, pin, now(), "c"))
 	publishAll(w, unknown, late, pin)

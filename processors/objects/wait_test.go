@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/objects"
@@ -18,7 +19,7 @@ func TestWaitIdle_IgnoresHeldActions(t *testing.T) {
 	w := proctest.New(t)
 	cfg := objects.DefaultConfig()
 	cfg.JoinTimeout = time.Hour
-	group := objects.Group(cfg, w.Streams, deletedUsers{})
+	group := objects.Group(cfg, w.Streams, deletedtest.Of())
 	w.Start("a", group)
 	proctest.Publish(w, w.Streams.Actions, "pin:1", actionAt(schemas.Click, "pin:1", now(), "in vain"))
 	reader := topics.Reader{Group: topics.Objects, Topics: group.Reads()}

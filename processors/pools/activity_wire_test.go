@@ -225,7 +225,7 @@ func (r *rig) startWith(inactiveAfter time.Duration) {
 	r.t.Helper()
 	r.WaitIdle()
 	r.cfg.InactiveAfter = inactiveAfter
-	r.member = r.Start("a", pools.Group(r.cfg, r.Streams, deletedUsers))
+	r.member = r.Start("a", pools.Group(r.cfg, r.Streams, deletedUsers()))
 	r.attach()
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
@@ -19,7 +20,7 @@ func BenchmarkDeliveries(b *testing.B) {
 	for _, before := range []int{1_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("after=%d", before), func(b *testing.B) {
 			w := proctest.NewOf(b, 1)
-			w.Start("a", pools.Group(pools.DefaultConfig(), w.Streams, deleted{}))
+			w.Start("a", pools.Group(pools.DefaultConfig(), w.Streams, deletedtest.Of()))
 			users := make([]schemas.UserID, 4)
 			for i := range users {
 				users[i] = schemas.UserID(fmt.Sprintf("user:%d", i))

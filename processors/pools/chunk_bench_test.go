@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
@@ -84,7 +85,7 @@ func newChunkBench(b *testing.B, users int) *chunkBench {
 		c.BlockCacheBytes, c.MemTableBytes = rows.DefaultConfig().BlockCacheBytes, 64<<20
 		c.SessionTimeout = time.Minute // a busy machine does not lose its membership
 	}
-	member := w.StartWith("a", own, pools.Group(pools.DefaultConfig(), w.Streams, deleted{}))
+	member := w.StartWith("a", own, pools.Group(pools.DefaultConfig(), w.Streams, deletedtest.Of()))
 	log, err := topics.NewLog(w.Kafka)
 	must.OK(b, err)
 	b.Cleanup(log.Close)
@@ -104,7 +105,7 @@ func newChunkBench(b *testing.B, users int) *chunkBench {
 	}
 	w.WaitIdle()
 	r.generator, err = generator.New(pools.DefaultConfig(), generator.DefaultConfig(), generator.Deps{
-		Rows: member.View(topics.Pools), End: generator.DataEnd{Log: log}, Streams: w.Streams, Deleted: deleted{}, Hot: benchHot(),
+		Rows: member.View(topics.Pools), End: generator.DataEnd{Log: log}, Streams: w.Streams, Deleted: deletedtest.Of(), Hot: benchHot(),
 	})
 	must.OK(b, err)
 	for i := range r.users {

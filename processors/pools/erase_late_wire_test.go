@@ -1,27 +1,15 @@
 package pools_test
 
 import (
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
-
-// notedUsers is a global table of deleted users whose topic was not read: it has only the users that Note was called with.
-type notedUsers struct{ sync.Map }
-
-func (n *notedUsers) Has(user schemas.UserID) bool { _, ok := n.Load(user); return ok }
-
-func (n *notedUsers) Note(user schemas.UserID, at schemas.Micros) { n.Store(user, at) }
-
-func (n *notedUsers) Len() (users int) {
-	n.Range(func(any, any) bool { users++; return true })
-	return users
-}
 
 // publishEverything publishes a record of every input that makes a row of the user.
 func publishEverything(r *rig, user schemas.UserID) {
@@ -47,7 +35,7 @@ func TestErase_LateRecordsOfErasedUserLeaveNoRows(t *testing.T) {
 	t.Parallel()
 	cfg := pools.DefaultConfig()
 	r := &rig{Wire: proctest.New(t), t: t, cfg: cfg}
-	r.Start("a", pools.Group(cfg, r.Streams, new(notedUsers)))
+	r.Start("a", pools.Group(cfg, r.Streams, deletedtest.Of()))
 	const user = schemas.UserID("user:deleted")
 	publishEverything(r, user)
 	if len(r.Rows(topics.Pools, string(user))) == 0 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
@@ -35,7 +36,7 @@ func twoGenerations(t *testing.T, firstCap, secondCap int) (w *proctest.Wire, me
 	for i, limit := range []int{firstCap, secondCap} {
 		cfg := pools.DefaultConfig()
 		cfg.MaxCandidates = limit
-		group := pools.Group(cfg, w.Streams, deleted{})
+		group := pools.Group(cfg, w.Streams, deletedtest.Of())
 		group.Generation = i + 1
 		members[i] = w.Start(fmt.Sprint("member-", i), group)
 	}

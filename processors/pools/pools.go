@@ -133,6 +133,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/schemas/visibility"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -142,14 +143,8 @@ type Config = layout.Config
 // DefaultConfig returns layout.DefaultConfig.
 func DefaultConfig() Config { return layout.DefaultConfig() }
 
-// ErasedUsers is a set of deleted users that accepts a deletion before the global table contains it.
-type ErasedUsers interface {
-	layout.DeletedUsers
-	Note(user schemas.UserID, at schemas.Micros)
-}
-
 // Group returns the topology of the group. cfg must be valid.
-func Group(cfg Config, s *topics.Streams, deleted ErasedUsers) rows.Group {
+func Group(cfg Config, s *topics.Streams, deleted visibility.GrowingDeletedUsers) rows.Group {
 	g := &group{
 		cfg: cfg, streams: s, deleted: deleted,
 		putters: sync.Pool{New: func() any { return new(putter) }},
@@ -191,7 +186,7 @@ func ofUser[T any](
 type group struct {
 	cfg     Config
 	streams *topics.Streams
-	deleted ErasedUsers
+	deleted visibility.GrowingDeletedUsers
 	putters sync.Pool // of *putter
 	scratch sync.Pool // of *scratch
 }

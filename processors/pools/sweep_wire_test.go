@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -43,7 +44,7 @@ func TestSweep_RemovesCandidatesOfErasedAuthor(t *testing.T) {
 	}
 	r.edge(former, schemas.FollowEdge, "user:a", false)
 	r.WaitIdle()
-	r.member = r.Start("a", pools.Group(r.cfg, r.Streams, deleted{"user:a": true}))
+	r.member = r.Start("a", pools.Group(r.cfg, r.Streams, deletedtest.Of("user:a")))
 	for _, user := range []schemas.UserID{reader, former} {
 		e := &schemas.Edge{User: user, Other: "user:a", Kind: schemas.FollowEdge, Time: 2, Erased: true}
 		proctest.Publish(r.Wire, r.Streams.Edges, string(user), e)

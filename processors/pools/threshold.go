@@ -53,7 +53,7 @@ type threshold struct {
 	deletions int            // number of deleted users for which the threshold is valid
 	oldest    schemas.Micros // creation time of the oldest waiting candidate
 	viewer    visibility.Viewer
-	deleted   layout.DeletedUsers
+	deleted   visibility.GrowingDeletedUsers
 	follows   int // number of edges and blocks in viewer
 }
 

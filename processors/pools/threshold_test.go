@@ -9,25 +9,19 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// deletedSet is a set of deleted users that grows.
-type deletedSet map[schemas.UserID]bool
-
-func (g deletedSet) Has(user schemas.UserID) bool { return g[user] }
-
-func (g deletedSet) Len() int { return len(g) }
-
 // flooded is a pool with its thresholds, updated as in the callbacks.
 type flooded struct {
 	t          *rapid.T
 	table      memrows.Table
 	thresholds *thresholds
-	deleted    deletedSet
+	deleted    *deletedtest.Users
 	now        time.Time
 	expiry     time.Duration
 	limit      int
@@ -108,7 +102,7 @@ func (f *flooded) see(pin schemas.PinID) {
 func TestThreshold_RefusesOnlyRowsThatATrimDrops(t *testing.T) {
 	refused := 0
 	rapid.Check(t, func(t *rapid.T) {
-		f := &flooded{t: t, table: memrows.Table{}, thresholds: newThresholds().(*thresholds), deleted: deletedSet{}, limit: 4, now: time.UnixMicro(100)}
+		f := &flooded{t: t, table: memrows.Table{}, thresholds: newThresholds().(*thresholds), deleted: deletedtest.Of(), limit: 4, now: time.UnixMicro(100)}
 		f.expiry = time.Duration(rapid.SampledFrom([]int{0, 60}).Draw(t, "expiry")) * time.Microsecond
 		for _, author := range []schemas.ID{"user:a", "user:b", "user:c"} {
 			f.register(layout.RegisterFollow, author, true)
@@ -137,10 +131,9 @@ func (f *flooded) step(versions map[schemas.PinID]*schemas.DeliveredPin) {
 	case 2:
 		f.see(schemas.PinID(fmt.Sprintf("pin:%d", rapid.IntRange(0, 40).Draw(f.t, "seen"))))
 	case 3:
-		f.deleted[schemas.UserID(fmt.Sprintf("user:%d", rapid.IntRange(0, 9).Draw(f.t, "deleted")))] = true
-		f.deleted[author] = f.deleted[author] || rapid.IntRange(0, 5).Draw(f.t, "author deleted") == 0
-		if !f.deleted[author] {
-			delete(f.deleted, author)
+		f.deleted.Note(schemas.UserID(fmt.Sprintf("user:%d", rapid.IntRange(0, 9).Draw(f.t, "deleted"))), 0)
+		if rapid.IntRange(0, 5).Draw(f.t, "author deleted") == 0 {
+			f.deleted.Note(author, 0)
 		}
 	default:
 		pin := schemas.PinID(fmt.Sprintf("pin:%d", rapid.IntRange(0, 40).Draw(f.t, "pin")))
@@ -174,7 +167,7 @@ func (f *flooded) version(versions map[schemas.PinID]*schemas.DeliveredPin, pin 
 // A full pool accepts pins again when the oldest of its candidates expires.
 func TestThreshold_EndsWhenOldestExpires(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := &flooded{t: t, table: memrows.Table{}, thresholds: newThresholds().(*thresholds), deleted: deletedSet{}, limit: 4, now: time.UnixMicro(40), expiry: 60 * time.Microsecond}
+		f := &flooded{t: t, table: memrows.Table{}, thresholds: newThresholds().(*thresholds), deleted: deletedtest.Of(), limit: 4, now: time.UnixMicro(40), expiry: 60 * time.Microsecond}
 		f.register(layout.RegisterFollow, "user:a", true)
 		pin := func(n int, created schemas.Micros) *schemas.DeliveredPin {
 			return &schemas.DeliveredPin{

@@ -7,6 +7,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
@@ -124,7 +125,7 @@ func TestView_HidesExpiredAndDeletedAuthors(t *testing.T) {
 	poolstest.Deliver(m, "editors", poolstest.Delivered{Pin: "pin:new", Version: 1, PinContent: schemas.PinContent{Created: 90e6, Facets: schemas.Facets{Author: "user:a"}}})
 	poolstest.Deliver(m, "editors", poolstest.Delivered{Pin: "pin:old", Version: 1, PinContent: schemas.PinContent{Created: 20e6, Facets: schemas.Facets{Author: "user:a"}}})
 	poolstest.Deliver(m, "editors", poolstest.Delivered{Pin: "pin:orphan", Version: 1, PinContent: schemas.PinContent{Created: 90e6, Facets: schemas.Facets{Author: "user:deleted"}}})
-	v, err := layout.NewView(m, poolstest.Owner, poolstest.Only("user:deleted"), schemas.Micros(100e6).Time(), 60e9, new(layout.Buffers))
+	v, err := layout.NewView(m, poolstest.Owner, deletedtest.Of("user:deleted"), schemas.Micros(100e6).Time(), 60e9, new(layout.Buffers))
 	must.OK(t, err)
 	all := poolstest.Best(t, v, "editors", 10)
 	if len(all) != 1 || all[0].Pin != "pin:new" {

@@ -105,7 +105,7 @@ func TestDeletions_SplitManyRows(t *testing.T) {
 		t.Fatalf("%d candidates and %d seen pins, want %d", c, s, many)
 	}
 	r.cfg.MaxSeenPins = 1000
-	r.member = r.StartWith("a", narrow, pools.Group(r.cfg, r.Streams, deletedUsers))
+	r.member = r.StartWith("a", narrow, pools.Group(r.cfg, r.Streams, deletedUsers()))
 	erase := &schemas.Erasure{User: "user:erased", Step: schemas.EraseUser, Time: 5}
 	proctest.Publish(r.Wire, r.Streams.Erasures, string(erase.User), erase)
 	proctest.Publish(r.Wire, r.Streams.Rebuilds, "user:rebuilt", &schemas.Rebuild{User: "user:rebuilt"})

@@ -13,6 +13,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
@@ -22,13 +23,6 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
-
-type deleted map[schemas.UserID]bool
-
-func (d deleted) Has(user schemas.UserID) bool { return d[user] }
-func (d deleted) Len() int                     { return len(d) }
-
-func (d deleted) Note(schemas.UserID, schemas.Micros) {}
 
 // rig runs the group against an embedded broker, with a generator on its rows.
 type rig struct {
@@ -40,7 +34,8 @@ type rig struct {
 	pulled    *generator.Pulled // for later generators; nil: none
 }
 
-var deletedUsers = deleted{"user:deleted": true}
+// deletedUsers returns a set of its own, because an erasure adds to it.
+func deletedUsers() *deletedtest.Users { return deletedtest.Of("user:deleted") }
 
 func newRig(t *testing.T, cfg pools.Config) *rig { return newRigWith(t, cfg, nil) }
 
@@ -48,7 +43,7 @@ func newRig(t *testing.T, cfg pools.Config) *rig { return newRigWith(t, cfg, nil
 func newRigWith(t *testing.T, cfg pools.Config, adjust func(*rows.Config)) *rig {
 	cfg.MaxFollowees = cmp.Or(cfg.MaxFollowees, pools.DefaultConfig().MaxFollowees)
 	r := &rig{Wire: proctest.New(t), t: t, cfg: cfg}
-	r.member = r.StartWith("a", adjust, pools.Group(cfg, r.Streams, deletedUsers))
+	r.member = r.StartWith("a", adjust, pools.Group(cfg, r.Streams, deletedUsers()))
 	r.attach()
 	return r
 }
@@ -68,7 +63,7 @@ func (r *rig) attachWith(cfg generator.Config) {
 	known := make(chan struct{})
 	close(known) // no pin is hot
 	r.generator, err = generator.New(r.cfg, cfg, generator.Deps{
-		Rows: r.member.View(topics.Pools), End: generator.DataEnd{Log: log}, Streams: r.Streams, Deleted: deletedUsers,
+		Rows: r.member.View(topics.Pools), End: generator.DataEnd{Log: log}, Streams: r.Streams, Deleted: deletedUsers(),
 		Hot: generator.NewHot(known), Pulled: r.pulled,
 	})
 	if err != nil {
@@ -266,7 +261,7 @@ func TestVisits_ContinueWhenPartitionMoves(t *testing.T) {
 			shown[p] = true
 		}
 		r.member.Stop() // the Served is in the log, but may not be applied
-		r.member = r.Start(name, pools.Group(r.cfg, r.Streams, deletedUsers))
+		r.member = r.Start(name, pools.Group(r.cfg, r.Streams, deletedUsers()))
 		r.attach()
 	}
 	if len(shown) != pins {
@@ -394,7 +389,7 @@ func TestRecentEntries_LoweredDeletesOldRows(t *testing.T) {
 	}
 	r.member.Kill()
 	r.cfg.MaxRecentItems = 10
-	r.member = r.Start("b", pools.Group(r.cfg, r.Streams, deletedUsers))
+	r.member = r.Start("b", pools.Group(r.cfg, r.Streams, deletedUsers()))
 	r.showPins(user, 90, 95)
 	r.WaitIdle()
 	if n := r.count(user, 'e'); n != 2 {

@@ -22,6 +22,14 @@ type DeletedUsers interface {
 	Has(user schemas.UserID) bool
 }
 
+// GrowingDeletedUsers is the set of deleted users of a process. It must be safe for concurrent use. topics.DeletedUsers
+// implements it.
+type GrowingDeletedUsers interface {
+	DeletedUsers
+	Len() int                                    // number of users; it never decreases
+	Note(user schemas.UserID, at schemas.Micros) // adds a user before the record on the topic is read
+}
+
 // Viewer is the state of a user that determines which pins are visible.
 type Viewer struct {
 	User schemas.UserID // "": no pin is the viewer's own

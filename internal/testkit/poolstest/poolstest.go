@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/ranked"
@@ -16,15 +17,6 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/schemas/visibility"
 )
-
-// NoneDeleted is an empty set of deleted users.
-type NoneDeleted struct{}
-
-func (NoneDeleted) Has(schemas.UserID) bool { return false }
-
-func (NoneDeleted) Len() int { return 0 }
-
-func (NoneDeleted) Note(schemas.UserID, schemas.Micros) {}
 
 const Owner schemas.UserID = "user:me"
 
@@ -48,7 +40,7 @@ func SetState(m memrows.Table, s layout.State) { m[string(layout.KindState)] = p
 type T interface{ Fatal(args ...any) }
 
 func View(t T, m memrows.Table) *layout.View {
-	v, err := layout.NewView(m, Owner, NoneDeleted{}, schemas.Micros(0).Time(), 0, new(layout.Buffers))
+	v, err := layout.NewView(m, Owner, deletedtest.Of(), schemas.Micros(0).Time(), 0, new(layout.Buffers))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +148,7 @@ func DrawWorld(t *rapid.T) World {
 func PinID(n int) schemas.PinID { return schemas.PinID(fmt.Sprintf("pin:%d", n)) }
 
 func (w World) Visible(d *Delivered) bool {
-	viewer := visibility.NewViewer(Owner, w.Graph, NoneDeleted{})
+	viewer := visibility.NewViewer(Owner, w.Graph, deletedtest.Of())
 	pin := visibility.Pin{PinContent: schemas.PinContent{Facets: d.Facets, Deleted: d.Deleted}}
 	return viewer.Hides(&pin, visibility.CandidateEdges(schemas.Following)) == ""
 }
@@ -193,11 +185,5 @@ func DrawVersions(t *rapid.T, n int) []Delivered {
 	}
 	return all
 }
-
-type Only schemas.UserID
-
-func (o Only) Has(user schemas.UserID) bool { return user == schemas.UserID(o) }
-
-func (o Only) Len() int { return 1 }
 
 func (w World) Follows(id schemas.ID) bool { _, ok := w.Graph.Follows[id]; return ok }

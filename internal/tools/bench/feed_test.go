@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/child"
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/objects"
@@ -28,13 +29,6 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
-
-type noDeletions struct{}
-
-func (noDeletions) Has(schemas.UserID) bool { return false }
-func (noDeletions) Len() int                { return 0 }
-
-func (noDeletions) Note(schemas.UserID, schemas.Micros) {}
 
 // scale is the size factor of every benchmark: BENCH_FEED_SCALE, 1 by default.
 func scale(b *testing.B) float64 {
@@ -82,9 +76,9 @@ func newPipeline(b *testing.B, fan fanout.Config, pool pools.Config) *pipeline {
 	})
 	env := rows.Env{Kafka: p.Kafka, Streams: p.Streams, Log: slog.New(slog.DiscardHandler), Shared: shared}
 	for _, g := range []rows.Group{
-		objects.Group(objects.DefaultConfig(), p.Streams, noDeletions{}),
-		fanout.Group(fan, partitions, p.Streams, noDeletions{}),
-		pools.Group(pool, p.Streams, noDeletions{}),
+		objects.Group(objects.DefaultConfig(), p.Streams, deletedtest.Of()),
+		fanout.Group(fan, partitions, p.Streams, deletedtest.Of()),
+		pools.Group(pool, p.Streams, deletedtest.Of()),
 	} {
 		r, err := rows.New(cfg, env, g)
 		must.OK(b, err)
@@ -97,7 +91,7 @@ func newPipeline(b *testing.B, fan fanout.Config, pool pools.Config) *pipeline {
 		})
 	}
 	p.generator, err = generator.New(pool, generator.DefaultConfig(), generator.Deps{
-		Rows: p.groups[topics.Pools].View(), Streams: p.Streams, Deleted: noDeletions{},
+		Rows: p.groups[topics.Pools].View(), Streams: p.Streams, Deleted: deletedtest.Of(),
 	})
 	must.OK(b, err)
 	p.wait()

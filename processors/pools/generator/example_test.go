@@ -71,3 +71,4 @@ func (empty) Partition() int32                                                  
 func (empty) End(context.Context, string, int32) (int64, error)                     { return 0, nil }
 func (empty) Has(schemas.UserID) bool                                               { return false }
 func (empty) Len() int                                                              { return 0 }
+func (empty) Note(schemas.UserID, schemas.Micros)                                   {}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/external"
@@ -55,7 +56,7 @@ func externalChunk(t *testing.T, d *fakePools, cfg Config, metrics prometheus.Re
 	close(known)
 	hot := NewHot(known)
 	hot.Change("", nil, &schemas.HotPin{Pin: "pin:x", Author: "user:a", Impressions: 1e6})
-	g := generatorWith(t, cfg, Deps{Rows: d, Deleted: poolstest.Only("user:deleted"), Hot: hot, Metrics: metrics})
+	g := generatorWith(t, cfg, Deps{Rows: d, Deleted: deletedtest.Of("user:deleted"), Hot: hot, Metrics: metrics})
 	r := request("v1")
 	r.Feed, r.Limit, r.Time = rules.Home, 100, 1e15
 	c, err := g.Chunk(t.Context(), r)

@@ -41,6 +41,7 @@ import (
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/schemas/visibility"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -55,7 +56,7 @@ type Deps struct {
 	Rows       Rows
 	End        LogEnd // end of the topic served
 	Streams    *topics.Streams
-	Deleted    layout.DeletedUsers
+	Deleted    visibility.GrowingDeletedUsers
 	Pulled     *Pulled               // nil: no followee is pulled
 	Hot        *Hot                  // nil: no counts
 	Popular    *Popular              // nil: no pin is popular

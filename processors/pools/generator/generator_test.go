@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
@@ -123,7 +124,7 @@ func generatorWith(t *testing.T, cfg Config, deps Deps) *Generator {
 	t.Helper()
 	deps.Streams, deps.End = &topics.Streams{}, deps.Rows.(*fakePools)
 	if deps.Deleted == nil {
-		deps.Deleted = poolstest.NoneDeleted{}
+		deps.Deleted = deletedtest.Of()
 	}
 	g, err := New(layout.DefaultConfig(), cfg, deps)
 	must.OK(t, err)
@@ -437,7 +438,7 @@ func TestChunk_EmptyReservesNothing(t *testing.T) {
 
 func TestChunk_DeletedUserGetsNone(t *testing.T) {
 	d := newFakePools(5)
-	g := generatorWith(t, DefaultConfig(), Deps{Rows: d, Deleted: poolstest.Only(poolstest.Owner)})
+	g := generatorWith(t, DefaultConfig(), Deps{Rows: d, Deleted: deletedtest.Of(poolstest.Owner)})
 	if c := visit(t, g, "v1"); len(c.Served.Items) != 0 {
 		t.Errorf("got %v", c.Served.Items)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
@@ -44,7 +45,7 @@ func newWhyFixture(t *testing.T, change func(pools *layout.Config, cfg *Config))
 	streams, err := topics.Open(t.Context(), registry{})
 	must.OK(t, err)
 	w.g, err = New(pools, cfg, Deps{
-		Rows: w.fakePools, End: w.fakePools, Streams: streams, Deleted: poolstest.Only("user:deleted"),
+		Rows: w.fakePools, End: w.fakePools, Streams: streams, Deleted: deletedtest.Of("user:deleted"),
 		Now: func() time.Time { return w.now.Time() },
 	})
 	must.OK(t, err)

@@ -8,18 +8,12 @@ import (
 	"github.com/smartfeed/smartfeed/schemas/visibility"
 )
 
-// DeletedUsers is the set of deleted users. It must be safe for concurrent use.
-type DeletedUsers interface {
-	Has(user schemas.UserID) bool
-	Len() int // number of deleted users; it never decreases
-}
-
 // View is a snapshot of the rows of a user that determine the state of candidates.
 type View struct {
 	Table
 	Viewer  visibility.Viewer
 	State   State
-	Deleted DeletedUsers
+	Deleted visibility.GrowingDeletedUsers
 	Buffers *Buffers
 
 	// expired holds the pulled pins that were deferred for too long; nil: not read yet.
@@ -33,7 +27,7 @@ type View struct {
 }
 
 // NewView reads the rows that all sources share. now is the time for the expiry. The view uses s until its last use.
-func NewView(t Table, user schemas.UserID, deleted DeletedUsers, now time.Time, expiry time.Duration, s *Buffers) (*View, error) {
+func NewView(t Table, user schemas.UserID, deleted visibility.GrowingDeletedUsers, now time.Time, expiry time.Duration, s *Buffers) (*View, error) {
 	v := &View{Table: t, Deleted: deleted, Buffers: s}
 	g, err := ReadGraph(t, s)
 	if err != nil {
