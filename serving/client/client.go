@@ -9,7 +9,7 @@
 //
 // If the server rejects a request, the method returns an *Error with the server's reason. Apart from PublishAll, and a visit with
 // a key, the client never repeats a request that changes something: the caller decides whether to repeat a visit without an
-// answer, and when to reopen a stream that ended.
+// answer.
 //
 // The package imports only the standard library. The folder clients has clients for TypeScript and Python.
 package client
@@ -34,7 +34,7 @@ type Config struct {
 	Address string        // host:port, or a base URL
 	Token   string        // a bearer token; "": none
 	TLS     *tls.Config   // for https; nil: the root certificates of the system
-	Timeout time.Duration // of a call, or of the start of a stream; 0: 30 seconds
+	Timeout time.Duration // of a call; 0: 30 seconds
 	Most    int64         // maximum bytes of an answer, more is an error; 0: 64 MiB
 }
 
@@ -171,7 +171,7 @@ func (c *Client) request(ctx context.Context, method, to string, body io.Reader)
 	return req, nil
 }
 
-// answer reads an answer that is not a stream. A status other than 200 and 202 is an error.
+// answer reads an answer. A status other than 200 and 202 is an error.
 func (c *Client) answer(res *http.Response) (json.RawMessage, error) {
 	from := res.Request.URL
 	answer, err := io.ReadAll(io.LimitReader(res.Body, c.most+1))

@@ -65,30 +65,3 @@ func ExampleClient_PublishAll() {
 	// {"stream":"follows","id":"e-1","time":"2026-11-20T10:00:00Z","actor":"user:ada","verb":"follow","object":"user:bob"}
 	// {"stream":"actions","id":"e-2","time":"2026-11-20T10:00:00Z","actor":"user:ada","verb":"save","object":"pin:tea"}
 }
-
-// The stream reports the number of new items until the loop stops. When the server ends the stream, or the connection is
-// lost, the caller opens it again later.
-func ExampleClient_WaitingStream() {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, "event: new\ndata: {\"count\":3}\n\n: keep-alive\n\nevent: new\ndata: {\"count\":5}\n\n")
-	}))
-	defer server.Close()
-	c, err := client.New(client.Config{Address: server.URL})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer c.Close()
-	for count, err := range c.WaitingStream(context.Background(), "user:ada") {
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		fmt.Println(count, "new")
-	}
-	// Output:
-	// 3 new
-	// 5 new
-	// count new items of user:ada: EOF
-}

@@ -2,8 +2,6 @@ package client_test
 
 import (
 	"context"
-	"errors"
-	"io"
 	"slices"
 	"testing"
 
@@ -15,20 +13,8 @@ import (
 	"github.com/smartfeed/smartfeed/serving/client"
 )
 
-// answers implements the parts of the server's dependencies that the test calls.
-type answers struct {
-	api.Feed
-	counts chan int
-}
-
-func (a answers) Waiting(ctx context.Context, _ schemas.UserID) (int, error) {
-	select {
-	case n := <-a.counts:
-		return n, nil
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
-}
+// answers implements the part of the server's dependencies that the test calls.
+type answers struct{ api.Feed }
 
 func (answers) Pool(_ context.Context, _ schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
 	facets := schemas.Facets{Author: "user:bob", Board: "board:cups"}
@@ -36,13 +22,10 @@ func (answers) Pool(_ context.Context, _ schemas.UserID, source schemas.Source, 
 	return &schemas.Pool{Source: source, Total: 7, Items: slices.Repeat([]schemas.PoolItem{item}, limit)}, nil
 }
 
-// The client reads the answers of the real server: its pools, and its stream until the server stops.
+// The client reads the answers of the real server.
 func TestClient_ReadsServer(t *testing.T) {
-	given := answers{counts: make(chan int, 3)}
 	metrics := prometheus.NewRegistry()
-	cfg := api.DefaultConfig()
-	cfg.StreamPollInterval = cfg.StreamPollInterval / 10
-	server, err := api.Listen("127.0.0.1:0", cfg, api.Deps{Feed: given, Metrics: metrics, Gatherer: metrics})
+	server, err := api.Listen("127.0.0.1:0", api.DefaultConfig(), api.Deps{Feed: answers{}, Metrics: metrics, Gatherer: metrics})
 	must.OK(t, err)
 	running, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -61,19 +44,7 @@ func TestClient_ReadsServer(t *testing.T) {
 		t.Errorf("got %+v, want the pin with its facets", got)
 	}
 
-	given.counts <- 3
-	given.counts <- 3
-	given.counts <- 5
-	var got []int
-	var last error
-	for n, err := range c.WaitingStream(t.Context(), "user:ada") {
-		if got, last = append(got, n), err; n == 5 {
-			stop()
-		}
-	}
-	if want := []int{3, 5, 0}; !slices.Equal(got, want) || !errors.Is(last, io.EOF) {
-		t.Errorf("got %v, %v, want %v and the end of the stream", got, last, want)
-	}
+	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
