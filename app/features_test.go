@@ -78,8 +78,6 @@ func TestFeatureLog_RecordsAndVerifiesResponses(t *testing.T) {
 	cfg.FeatureLog.MaxFileAge = time.Second
 	cfg.FeaturesFile, cfg.Feature.ReloadInterval = filepath.Join(cfg.Dir, "features.yaml"), 100*time.Millisecond
 	definitions := feature.Builtin + `
-  - {name: taste_now, entity: user, aggregate: mean_embedding, of: objectAttributes.embedding, lookup: true}
-  - {name: pair_taste_now, entity: pair, aggregate: cosine, lookup: true}
   - {name: pair_price, entity: pair, aggregate: count, group_by: objectAttributes.price}
 `
 	define(t, cfg.FeaturesFile, definitions)
@@ -96,8 +94,8 @@ func TestFeatureLog_RecordsAndVerifiesResponses(t *testing.T) {
 		}
 	}
 
-	names := []string{"interests_24h", "verbs_1h", "last_actions", "taste_24h", "taste_6h", "pins_24h", "taste_now", "pin_actions_24h", "pin_actors_24h", "pin_saves_per_hour_1h", "pin_impressions_24h",
-		"pair_author_96h", "pair_taste", "pair_taste_now", "pair_price"}
+	names := []string{"interests_24h", "verbs_1h", "last_actions", "taste_24h", "taste_6h", "pins_24h", "pin_actions_24h", "pin_actors_24h", "pin_saves_per_hour_1h", "pin_impressions_24h",
+		"pair_author_96h", "pair_taste", "pair_price"}
 	req := feature.Request{
 		Features: names, Users: []schemas.UserID{"user:0", "user:1", "user:2", "user:none"}, Pins: []schemas.PinID{"pin:0", "pin:4", "pin:none"},
 		Pairs: []feature.UserPin{{User: "user:0", Pin: "pin:1"}, {User: "user:none", Pin: "pin:4"}, {User: "user:1", Pin: "pin:none"}, {User: "user:other", Pin: "pin:0"}},

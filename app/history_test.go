@@ -25,13 +25,11 @@ func TestFeatureHistory_EqualsServedValues(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t.TempDir())
 	cfg.FeaturesFile = filepath.Join(cfg.Dir, "features.yaml")
-	define(t, cfg.FeaturesFile, strings.Replace(feature.Builtin, "\nfeature_sets:\n", "\nfeature_sets:\n  pairs: [pair_author_96h, pair_taste, pair_taste_now, pair_price]\n", 1)+`
-  - {name: taste_now, entity: user, aggregate: mean_embedding, of: objectAttributes.embedding, lookup: true}
-  - {name: pair_taste_now, entity: pair, aggregate: cosine, lookup: true}
+	define(t, cfg.FeaturesFile, strings.Replace(feature.Builtin, "\nfeature_sets:\n", "\nfeature_sets:\n  pairs: [pair_author_96h, pair_taste, pair_price]\n", 1)+`
   - {name: pair_price, entity: pair, aggregate: count, group_by: objectAttributes.price}
 `)
 	s := start(t, cfg)
-	names := []string{"interests_24h", "verbs_1h", "last_actions", "taste_24h", "pins_24h", "taste_now", "pin_actions_24h", "pin_actors_24h", "pin_saves_per_hour_1h"}
+	names := []string{"interests_24h", "verbs_1h", "last_actions", "taste_24h", "pins_24h", "pin_actions_24h", "pin_actors_24h", "pin_saves_per_hour_1h"}
 	random := rand.New(rand.NewPCG(3, 4))
 	var rows strings.Builder
 	var served []map[string]any

@@ -75,7 +75,6 @@ func definitionKeys() []definitionKey {
 		{"of", "path", "see Aggregates", "depends on the aggregate", "the values that the aggregate takes"},
 		{"n", "int", fmt.Sprintf("1 to %d", feature.MaxN), fmt.Sprintf("%d for last, top and sequence; all groups", feature.DefaultN), fmt.Sprintf("number of values of last, top and sequence (at most %d); with group_by, the n groups with the most actions, ties by name; not for a pair", feature.MaxSequence)},
 		{"half_life", "duration", settings.Short(feature.MinHalfLife) + " to " + settings.Short(feature.MaxHalfLife), "none: no decay", "age at which an action counts half"},
-		{"lookup", "bool", "", "false", "take the current embeddings of the pins instead of those stored with the actions; of must be objectAttributes.embedding, and entity user or pair"},
 		{"columns", "path or list", fmt.Sprintf("at most %d paths, no lists", feature.MaxColumns), "[object, verb, verbAttributes.surface]", "only for sequence: the columns, next to the time of each action"},
 		{"embedding", "text", "float32 or int8", "float32", "only for sequence: the type of the embeddings in columns; int8 has a scale for each embedding"},
 		{"numerator", "text", "", "required for ratio", partHelp},

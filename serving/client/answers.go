@@ -171,8 +171,6 @@ type Definition struct {
 	GroupBy json.RawMessage `json:"group_by,omitempty"`
 	// The time after which an action counts half. Absent: all actions count equally.
 	HalfLife string `json:"half_life,omitempty"`
-	// The feature uses the current embeddings of pins, looked up by key.
-	Lookup bool `json:"lookup,omitempty"`
 	// Number of values of last, top and sequence, or of groups.
 	N    int    `json:"n,omitempty"`
 	Name string `json:"name"`

@@ -32,7 +32,7 @@ func (c *combination) check() {
 		return
 	case c.Aggregate == Ratio: // the window, the grouping and so on belong to the parts
 		c.Window = 0
-		c.none("a ratio has those of its parts", "verbs", "window", "where", "group_by", "of", "n", "half_life", "lookup", "columns", "embedding")
+		c.none("a ratio has those of its parts", "verbs", "window", "where", "group_by", "of", "n", "half_life", "columns", "embedding")
 		for _, key := range []string{"numerator", "denominator"} {
 			c.want(c.lines.has(key), key, "no %s: want the name of a feature", key)
 		}
@@ -48,8 +48,6 @@ func (c *combination) check() {
 	c.none(string(c.Aggregate)+" is not a ratio", "numerator", "denominator")
 	r, _ := c.Aggregate.rule()
 	c.want(c.HalfLife == 0 || r.decays, "half_life", "half_life: %s does not decay: want none", c.Aggregate)
-	c.want(!c.Lookup || c.Entity != Pin && c.Of.part == objectEmbedding, "lookup",
-		"lookup: only objectAttributes.embedding of entity user or pair is looked up by key")
 	c.want(c.N == 0 || r.n || len(c.GroupBy) > 0 && c.Entity != Pair, "n", "n: %s has no length: want none", c.Aggregate)
 	if r.n && c.N == 0 {
 		c.N = DefaultN

@@ -1,38 +1,25 @@
 package feature
 
 import (
-	"maps"
 	"math"
 	"slices"
-
-	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // Combined definitions. Stores evaluate only self-contained definitions. scanned returns those that a definition needs,
-// and settled computes the requested result from theirs. A ratio needs two. For a lookup, the scan returns the weight
-// of each pin, and the vectors are read by key.
+// and settled computes the requested result from theirs. A ratio needs two.
 
 // scanned returns the definitions that stores evaluate for d.
 func (d Definition) scanned() []Definition {
-	switch {
-	case d.Aggregate == Ratio:
+	if d.Aggregate == Ratio {
 		return []Definition{*d.Numerator, *d.Denominator}
-	case d.Lookup:
-		d.Aggregate, d.GroupBy, d.Of = Count, Grouping{{part: objectPart}}, Path{}
 	}
 	return []Definition{d}
 }
 
-// vectorOf returns the current embedding of a pin, for lookups; empty: none.
-type vectorOf func(schemas.PinID) []float32
-
 // settled returns the result of d from the results of scanned.
-func (d Definition) settled(parts []Result, vector vectorOf) Result {
-	switch {
-	case d.Aggregate == Ratio:
+func (d Definition) settled(parts []Result) Result {
+	if d.Aggregate == Ratio {
 		return divide(d, parts[0], parts[1])
-	case d.Lookup:
-		return lookedUp(parts[0], vector)
 	}
 	return parts[0]
 }
@@ -54,25 +41,12 @@ func compile(defs []Definition) compiled {
 }
 
 // settled returns the results of the definitions from the results of scanned.
-func (c compiled) settled(results []Result, vector vectorOf) []Result {
+func (c compiled) settled(results []Result) []Result {
 	out := make([]Result, len(c.defs))
 	for i, d := range c.defs {
-		out[i] = d.settled(results[c.from[i]:c.from[i+1]], vector)
+		out[i] = d.settled(results[c.from[i]:c.from[i+1]])
 	}
 	return out
-}
-
-// lookups returns the pins whose embeddings the i-th definition needs by key, from the results of scanned.
-func (c compiled) lookups(i int, results []Result) []schemas.PinID {
-	if !c.defs[i].Lookup {
-		return nil
-	}
-	groups, _ := results[c.from[i]].Value.(Groups)
-	pins := make([]schemas.PinID, 0, len(groups))
-	for pin := range groups {
-		pins = append(pins, schemas.PinID(pin))
-	}
-	return pins
 }
 
 // divide returns a ratio, group by group if there is a grouping. A group that is only in the denominator
@@ -116,42 +90,6 @@ func divideGroups(d Definition, of, by Groups, reasons []Reason) Result {
 		}
 	}
 	return Result{Value: groups, Reasons: reasons}
-}
-
-// lookedUp returns the mean of the pins' vectors, each weighed by its group. It uses the vector length with the largest
-// total weight, or the longer one in a tie. Vectors of other lengths belong to another model and are skipped.
-func lookedUp(of Result, vector vectorOf) Result {
-	groups, ok := of.Value.(Groups)
-	if !ok {
-		return of
-	}
-	length := dominant(groups, vector)
-	var mean meanVector
-	for _, pin := range slices.Sorted(maps.Keys(groups)) {
-		if v := vector(schemas.PinID(pin)); length > 0 && len(v) == length {
-			mean.addWeighed(v, groups[pin])
-		}
-	}
-	res := mean.result()
-	res.Reasons = append(res.Reasons, of.Reasons...)
-	return res
-}
-
-// dominant returns the vector length with the largest total weight, or 0 if no vector has a weight.
-func dominant(groups Groups, vector vectorOf) int {
-	weights := map[int]float64{}
-	for pin, weight := range groups {
-		if n := len(vector(schemas.PinID(pin))); n > 0 {
-			weights[n] += weight
-		}
-	}
-	length := 0
-	for n, weight := range weights {
-		if weight > weights[length] || weight == weights[length] && n > length && weight > 0 {
-			length = n
-		}
-	}
-	return length
 }
 
 // cosine compares a user's mean with a pin's embedding.

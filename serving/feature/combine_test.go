@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/smartfeed/smartfeed/schemas"
 )
 
 func TestDivide(t *testing.T) {
@@ -32,27 +30,6 @@ func TestDivide(t *testing.T) {
 	for name, tt := range tests {
 		d := Definition{Aggregate: Ratio, Numerator: &Definition{Aggregate: tt.of}, Denominator: &Definition{Aggregate: Count}}
 		if diff := cmp.Diff(tt.want, divide(d, tt.a, tt.b)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-	}
-}
-
-func TestLookedUp(t *testing.T) {
-	vectors := map[schemas.PinID][]float32{"pin:1": {2, 0}, "pin:2": {0, 4}, "pin:3": {9}, "pin:4": {1, 1, 1}}
-	tests := map[string]struct {
-		of   Result
-		want Result
-	}{
-		"weighed by actions":        {Result{Value: Groups{"pin:1": 3, "pin:2": 1}}, Result{Value: Vector{1.5, 1}}},
-		"pins without an embedding": {Result{Value: Groups{"pin:1": 1, "pin:none": 9}}, Result{Value: Vector{2, 0}}},
-		"the heavier model":         {Result{Value: Groups{"pin:1": 1, "pin:2": 1, "pin:3": 1.5}}, Result{Value: Vector{1, 2}}},
-		"tie: the longer vector":    {Result{Value: Groups{"pin:1": 1, "pin:3": 1, "pin:4": 1}}, Result{Value: Vector{1, 1, 1}}},
-		"nothing":                   {Result{Value: Groups{}, Reasons: []Reason{Window}}, Result{Reasons: []Reason{Empty, Window}}},
-		"zero weights":              {Result{Value: Groups{"pin:1": 0}}, absent(Empty)},
-		"not evaluated":             {absent(Deadline), absent(Deadline)},
-	}
-	for name, tt := range tests {
-		if diff := cmp.Diff(tt.want, lookedUp(tt.of, func(pin schemas.PinID) []float32 { return vectors[pin] })); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

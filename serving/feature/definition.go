@@ -26,9 +26,6 @@ type Definition struct {
 	Of          Path          // zero if the aggregate takes none
 	N           int           // for TakeLast and TakeTop: 1 to MaxN, default DefaultN; for TakeSequence: 1 to MaxSequence; for groups: see largest
 	HalfLife    time.Duration // age at which an action counts half; MinHalfLife to MaxHalfLife, 0: no decay
-	// Lookup takes the current embeddings of the pins, by key, instead of those stored with the actions. It is meant
-	// for vectors that are too wide to be stored with every action.
-	Lookup bool
 	// Only for TakeSequence: paths of single values or of embeddings, 1 to MaxColumns, and the type of the embeddings.
 	Columns   []Path
 	Embedding Embedding
@@ -207,14 +204,13 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 		Of          string              `json:"of,omitempty"`
 		N           int                 `json:"n,omitempty"`
 		HalfLife    string              `json:"half_life,omitempty"`
-		Lookup      bool                `json:"lookup,omitempty"`
 		Columns     []Path              `json:"columns,omitempty"`
 		Embedding   Embedding           `json:"embedding,omitempty"`
 		Numerator   string              `json:"numerator,omitempty"`
 		Denominator string              `json:"denominator,omitempty"`
 	}{
 		d.Name, d.Description, d.Entity, d.Verbs, d.windowText(), where, d.GroupBy, d.Aggregate, d.Of.String(), d.N,
-		shortOrNone(d.HalfLife), d.Lookup, d.Columns, d.Embedding, d.Numerator.nameOrNone(), d.Denominator.nameOrNone(),
+		shortOrNone(d.HalfLife), d.Columns, d.Embedding, d.Numerator.nameOrNone(), d.Denominator.nameOrNone(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("write definition %s: %w", d.Name, err)

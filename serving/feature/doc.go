@@ -8,8 +8,8 @@
 //
 // A Definition, from features.yaml, defines a feature: verbs, a window of at most 96 hours, a filter and a grouping
 // over joined attributes, and an aggregate. Reference evaluates a definition by brute force over a list of actions and
-// so specifies its meaning. One conformance suite compares every Store with it. The Service, not the store, combines
-// results: ratios of two definitions, and rows with values that are looked up by key.
+// so specifies its meaning. One conformance suite compares every Store with it. The Service, not the store, divides the
+// results of the two definitions of a ratio.
 //
 // A Reloader reloads the definitions file while the process runs. Service.Try evaluates a definition that is in no file
 // yet.

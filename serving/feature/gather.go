@@ -138,20 +138,6 @@ func (s *Service) tasks(q query) []task {
 	return all
 }
 
-// lookups returns the tasks of the second step: reading the embeddings of the pins in the first step's actions.
-func (s *Service) lookups(q query, f *findings) []task {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var pins []schemas.PinID
-	for _, results := range f.users {
-		for i := range q.actions.defs {
-			pins = append(pins, q.actions.lookups(i, results)...)
-		}
-	}
-	slices.Sort(pins)
-	return s.pinTasks(slices.Compact(pins), true)
-}
-
 func (s *Service) pinTasks(pins []schemas.PinID, embeddings bool) []task {
 	var all []task
 	for pins := range slices.Chunk(pins, s.deps.PinsPerScan) {

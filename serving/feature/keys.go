@@ -27,8 +27,6 @@ func (p *parser) key(d *Definition, key, v *yaml.Node) {
 		d.N = scalar(p, v, name, parseN)
 	case "half_life":
 		d.HalfLife = scalar(p, v, name, parseHalfLife)
-	case "lookup":
-		d.Lookup = scalar(p, v, name, parseFlag)
 	case "columns":
 		d.Columns = parseList(p, v, name, MaxColumns, ParsePath)
 	case "embedding":

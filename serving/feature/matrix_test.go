@@ -39,7 +39,7 @@ func TestMatrix(t *testing.T) {
 func TestMatrix_RejectsValuesThatAreNotNumbers(t *testing.T) {
 	s, _ := serviceOf{store: history(t)}.start(t)
 	must.OK(t, CheckNumbers(s.Definitions(), []string{"pair_author", "pin_save_share", "pair_close"}))
-	for name, want := range map[string]string{"nope": "is not defined", "newest": "not numbers", "pair_interests": "not numbers", "taste_now": "not numbers"} {
+	for name, want := range map[string]string{"nope": "is not defined", "newest": "not numbers", "pair_interests": "not numbers", "taste": "not numbers"} {
 		_, err := s.Matrix(t.Context(), "user:1", []schemas.PinID{"pin:1"}, []string{"saves", name})
 		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", name, err, want)

@@ -270,14 +270,6 @@ func parseN(s string) (int, error) {
 	return n, nil
 }
 
-func parseFlag(s string) (bool, error) {
-	set, err := strconv.ParseBool(s)
-	if err != nil {
-		return false, errors.New("want true or false")
-	}
-	return set, nil
-}
-
 func (p *parser) verbs(v *yaml.Node) []schemas.Verb {
 	var verbs []schemas.Verb
 	for _, s := range parseList(p, v, "verbs", MaxVerbs, asText) {

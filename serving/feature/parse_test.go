@@ -51,7 +51,7 @@ features:
   - {name: vector, entity: user, aggregate: mean_embedding, of: objectAttributes.embedding, window: 2m}
   - {name: pin_rate, entity: pin, aggregate: rate, verbs: save, window: 1h, group_by: verb}
   - {name: pair_author, entity: pair, aggregate: count, group_by: objectAttributes.author}
-  - {name: decayed, entity: user, aggregate: mean_embedding, of: objectAttributes.embedding, half_life: 90m, lookup: true}
+  - {name: decayed, entity: user, aggregate: mean_embedding, of: objectAttributes.embedding, half_life: 90m}
   - {name: share, entity: pin, aggregate: ratio, numerator: pin_rate, denominator: pin_rate}
   - {name: actors, entity: pin, aggregate: distinct, window: 1h}
   - {name: crowd, entity: pin, aggregate: mean_embedding}
@@ -80,7 +80,7 @@ features:
 		{Name: "pair_author", Entity: Pair, Window: Kept, Aggregate: Count, GroupBy: Grouping{mustPath(t, "objectAttributes.author")}},
 		{
 			Name: "decayed", Entity: User, Window: Kept, Aggregate: MeanEmbedding, Of: mustPath(t, "objectAttributes.embedding"),
-			HalfLife: 90 * time.Minute, Lookup: true,
+			HalfLife: 90 * time.Minute,
 		},
 		{Name: "share", Entity: Pin, Aggregate: Ratio, GroupBy: Grouping{mustPath(t, "verb")}, Numerator: &got[4], Denominator: &got[4]},
 		{Name: "actors", Entity: Pin, Window: time.Hour, Aggregate: CountDistinct, Of: mustPath(t, "actor")},
@@ -178,8 +178,6 @@ func TestParse_ReportsEveryMistakeWithItsLine(t *testing.T) {
 		"short half-life":    {"features: [{name: a, " + valid + ", half_life: 59s}]", []string{`half_life "59s": want 1m to 9600h`}},
 		"no half-life":       {"features: [{name: a, " + valid + ", half_life: soon}]", []string{`half_life "soon": want a duration`}},
 		"decaying rate":      {"features: [{name: a, entity: user, aggregate: rate, half_life: 1h}]", []string{"half_life: rate does not decay"}},
-		"lookup of counts":   {"features: [{name: a, " + valid + ", lookup: true}]", []string{"lookup: only objectAttributes.embedding"}},
-		"lookup perhaps":     {"features: [{name: a, " + valid + ", lookup: perhaps}]", []string{`lookup "perhaps": want true or false`}},
 		"cosine of a user":   {"features: [{name: a, entity: user, aggregate: cosine}]", []string{"aggregate cosine: compares a pin with a user: want entity pair"}},
 		"cosine of a text":   {"features: [{name: a, entity: pair, aggregate: cosine, of: verb}]", []string{`of "verb": want objectAttributes.embedding`}},
 		"cosine by group":    {"features: [{name: a, entity: pair, aggregate: cosine, group_by: object}]", []string{"group_by: cosine is not taken by group"}},

@@ -10,7 +10,7 @@ import (
 // Reference evaluates a definition of entity user or pair over all actions of a user, without limits and in any order. It
 // specifies the meaning of a definition. For a pair it returns all groups of the user, from which the pin's own are
 // selected, or for Cosine the user's vector, which is compared with the pin's. Actions outside the kept part of the span
-// are ignored, except by a sequence. Lookup is ignored, too: the embeddings are those of the actions.
+// are ignored, except by a sequence.
 func Reference(def Definition, span Span, actions []schemas.EnrichedAction) Result {
 	if def.Aggregate == Ratio {
 		return divide(def, Reference(*def.Numerator, span, actions), Reference(*def.Denominator, span, actions))
@@ -28,22 +28,10 @@ func Reference(def Definition, span Span, actions []schemas.EnrichedAction) Resu
 	return e.Results()[0]
 }
 
-// ReferenceByKey is Reference for every definition: with Lookup, it takes the embeddings from pins.
-func ReferenceByKey(def Definition, span Span, actions []schemas.EnrichedAction, pins func(schemas.PinID) (own PinAttributes, known bool)) Result {
-	if !def.Lookup {
-		return Reference(def, span, actions)
-	}
-	weights := Reference(def.scanned()[0], span, actions)
-	return def.settled([]Result{weights}, func(pin schemas.PinID) []float32 {
-		own, _ := pins(pin)
-		return own.Embedding
-	})
-}
-
 // ReferencePair evaluates a definition of entity pair over the actions of its user. pins returns the data of a pin.
 func ReferencePair(def Definition, span Span, actions []schemas.EnrichedAction, pin schemas.PinID, pins func(schemas.PinID) (own PinAttributes, known bool)) Result {
 	own, known := pins(pin)
-	return pick(def, ReferenceByKey(def, span, actions, pins), pin, own, known)
+	return pick(def, Reference(def, span, actions), pin, own, known)
 }
 
 // ReferenceItems evaluates a definition of entity pin over all counts of a pin. counts has each step at most once. The

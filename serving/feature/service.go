@@ -91,7 +91,7 @@ func (s *Service) Answer(ctx context.Context, req Request) (Answer, error) {
 		return Answer{}, err
 	}
 	answer := Answer{Fresh: s.fresh()}
-	got, err := s.within(ctx, s.steps(q))
+	got, err := s.within(ctx, s.read(q))
 	if err != nil {
 		return Answer{}, err
 	}
@@ -104,12 +104,9 @@ func (s *Service) Answer(ctx context.Context, req Request) (Answer, error) {
 	return answer, nil
 }
 
-// steps returns the reads from the store for an answer.
-func (s *Service) steps(q query) func(context.Context, *findings) {
-	return func(ctx context.Context, f *findings) {
-		s.gather(ctx, f, s.tasks(q))
-		s.gather(ctx, f, s.lookups(q, f))
-	}
+// read returns the reads from the store for an answer.
+func (s *Service) read(q query) func(context.Context, *findings) {
+	return func(ctx context.Context, f *findings) { s.gather(ctx, f, s.tasks(q)) }
 }
 
 func (s *Service) fresh() *time.Time {
@@ -180,23 +177,12 @@ func (s *Service) settleUser(u schemas.UserID, q query, f *findings) []Result {
 	case !ok:
 		return slices.Repeat([]Result{f.missingResult(string(u))}, len(q.actions.defs))
 	}
-	results := q.actions.settled(scanned, func(pin schemas.PinID) []float32 { return f.pins[pin].Embedding })
-	for i, d := range q.actions.defs {
-		if d.Lookup {
-			results[i] = f.bounded(results[i])
-		}
-		for _, pin := range q.actions.lookups(i, scanned) {
-			if !f.lookedUp[pin] {
-				results[i] = f.missingResult(string(pin))
-			}
-		}
-	}
-	return results
+	return q.actions.settled(scanned)
 }
 
 func (f *findings) ofItem(pin schemas.PinID, items compiled) []Result {
 	if results, ok := f.items[pin]; ok {
-		return items.settled(results, nil)
+		return items.settled(results)
 	}
 	return slices.Repeat([]Result{f.missingResult(string(pin))}, len(items.defs))
 }

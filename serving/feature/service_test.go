@@ -35,14 +35,13 @@ features:
 - {name: all, entity: user, aggregate: count}
 - {name: price_share, entity: user, aggregate: ratio, numerator: all, denominator: price}
 - {name: price, entity: user, aggregate: sum, of: objectAttributes.price, where: {objectAttributes.color: red}}
-- {name: taste_now, entity: user, verbs: save, aggregate: mean_embedding, of: objectAttributes.embedding, lookup: true}
+- {name: taste, entity: user, verbs: save, aggregate: mean_embedding, of: objectAttributes.embedding}
 - {name: pin_actors, entity: pin, aggregate: distinct}
 - {name: pin_crowd, entity: pin, aggregate: mean_embedding}
 - {name: pin_decayed, entity: pin, aggregate: count, half_life: 90m}
 - {name: pin_save_share, entity: pin, aggregate: ratio, numerator: pin_saves, denominator: pin_all}
 - {name: pin_all, entity: pin, aggregate: count}
 - {name: pair_close, entity: pair, aggregate: cosine}
-- {name: pair_close_now, entity: pair, verbs: save, aggregate: cosine, lookup: true}
 - {name: pair_author_saves, entity: pair, verbs: save, group_by: objectAttributes.author, aggregate: count}
 - {name: pair_author_share, entity: pair, aggregate: ratio, numerator: pair_author_saves, denominator: pair_author}
 - {name: pair_price, entity: pair, group_by: objectAttributes.color, aggregate: mean, of: objectAttributes.price}
@@ -159,10 +158,10 @@ func TestAnswer(t *testing.T) {
 				{"entity":"user:2","feature":"save_share","reason":"empty"},{"entity":"user:2","feature":"price_share","reason":"empty"}],
 			 "degraded":[],"as_of":"2023-11-14T22:13:20.123Z","fresh":null}`,
 		},
-		"embeddings by key": {
-			`{"features":["taste_now"],"users":["user:1","user:2"]}`,
-			`{"values":{"user:1":{"taste_now":[1,1]},"user:2":{"taste_now":null}},
-			 "missing":[{"entity":"user:2","feature":"taste_now","reason":"empty"}],"degraded":[],"as_of":"2023-11-14T22:13:20.123Z","fresh":null}`,
+		"embeddings": {
+			`{"features":["taste"],"users":["user:1","user:2"]}`,
+			`{"values":{"user:1":{"taste":[3,4]},"user:2":{"taste":null}},
+			 "missing":[{"entity":"user:2","feature":"taste","reason":"empty"}],"degraded":[],"as_of":"2023-11-14T22:13:20.123Z","fresh":null}`,
 		},
 		"features of a pin's actors": {
 			`{"features":["pin_actors","pin_crowd","pin_save_share"],"pins":["pin:1","pin:none"]}`,
@@ -171,18 +170,16 @@ func TestAnswer(t *testing.T) {
 			 "degraded":[],"as_of":"2023-11-14T22:13:20.123Z","fresh":null}`,
 		},
 		"pairs compared": {
-			`{"features":["pair_close","pair_close_now","pair_author_share"],"pairs":[["user:1","pin:3"],["user:1","pin:4"],["user:2","pin:3"],["user:1","pin:2"]]}`,
+			`{"features":["pair_close","pair_author_share"],"pairs":[["user:1","pin:3"],["user:1","pin:4"],["user:2","pin:3"],["user:1","pin:2"]]}`,
 			`{"values":{
-				"user:1|pin:3":{"pair_close":0.96,"pair_close_now":0.9899494936611665,"pair_author_share":0.5},
-				"user:1|pin:4":{"pair_close":null,"pair_close_now":null,"pair_author_share":null},
-				"user:2|pin:3":{"pair_close":null,"pair_close_now":null,"pair_author_share":null},
-				"user:1|pin:2":{"pair_close":0.8944271909999159,"pair_close_now":0.9486832980505138,"pair_author_share":1}},
+				"user:1|pin:3":{"pair_close":0.96,"pair_author_share":0.5},
+				"user:1|pin:4":{"pair_close":null,"pair_author_share":null},
+				"user:2|pin:3":{"pair_close":null,"pair_author_share":null},
+				"user:1|pin:2":{"pair_close":0.8944271909999159,"pair_author_share":1}},
 			 "missing":[
 				{"entity":"user:1|pin:4","feature":"pair_close","reason":"pin"},
-				{"entity":"user:1|pin:4","feature":"pair_close_now","reason":"pin"},
 				{"entity":"user:1|pin:4","feature":"pair_author_share","reason":"pin"},
 				{"entity":"user:2|pin:3","feature":"pair_close","reason":"empty"},
-				{"entity":"user:2|pin:3","feature":"pair_close_now","reason":"empty"},
 				{"entity":"user:2|pin:3","feature":"pair_author_share","reason":"empty"}],
 			 "degraded":[],"as_of":"2023-11-14T22:13:20.123Z","fresh":null}`,
 		},

@@ -63,7 +63,7 @@ func (s *Service) tried(ctx context.Context, q query) (*findings, error) {
 	}
 	return s.run(ctx, func(ctx context.Context, f *findings) {
 		if err := s.trials.Acquire(ctx, 1); err == nil {
-			s.steps(q)(ctx, f)
+			s.read(q)(ctx, f)
 			s.trials.Release(1)
 		}
 	})

@@ -193,7 +193,6 @@ func (h *history) needed(batch []historyRow) *past {
 		p.upTo = max(p.upTo, row.at)
 		for _, d := range h.defs {
 			p.expect(d.Entity, row.User, row.Pin)
-			p.byKey = p.byKey || d.Lookup
 		}
 	}
 	return p

@@ -25,7 +25,6 @@ type past struct {
 	byUser   map[schemas.UserID][]Arrived
 	byPin    map[schemas.PinID][]Arrived
 	pins     map[schemas.PinID]*pinHistory
-	byKey    bool // embeddings by key are needed, so the pins of the users' actions are, too
 	complete bool // pins has every existing pin that is needed: one without records is unknown to the store
 
 	after, upTo schemas.Micros // only actions with an event time and an arrival between these are needed
@@ -61,9 +60,6 @@ func (p *past) Add(a Arrived) {
 	}
 	if list, ok := p.byUser[a.Actor]; ok {
 		p.byUser[a.Actor] = append(list, a)
-		if pin := schemas.PinID(a.Object); p.byKey && p.pins[pin] == nil {
-			p.pins[pin] = &pinHistory{}
-		}
 	}
 	if list, ok := p.byPin[schemas.PinID(a.Object)]; ok && (a.Verb != schemas.ImpressionCount || a.Actor == "") {
 		p.byPin[schemas.PinID(a.Object)] = append(list, a)
@@ -96,7 +92,7 @@ func (p *past) compute(d feature.Definition, user schemas.UserID, pin schemas.Pi
 	case feature.Pair:
 		res = feature.ReferencePair(d, span, p.actions(user, by.actions), pin, pins)
 	default:
-		res = feature.ReferenceByKey(d, span, p.actions(user, by.actions), pins)
+		res = feature.Reference(d, span, p.actions(user, by.actions))
 	}
 	return res, sure
 }

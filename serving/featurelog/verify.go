@@ -57,7 +57,6 @@ func (v *Verifier) Expect(rec *schemas.LoggedFeatures) {
 	default:
 		v.expect(feature.Pair, rec.User, rec.Pin)
 	}
-	v.byKey = v.byKey || slices.ContainsFunc(rec.Values, func(value schemas.FeatureValue) bool { return v.defs[value.Feature].Lookup })
 }
 
 // Compare recomputes the values of a record from the added actions.
@@ -79,7 +78,7 @@ func (v *Verifier) Compare(rec *schemas.LoggedFeatures) {
 			continue
 		}
 		drift.compare(value, now, func() bool {
-			return slices.ContainsFunc(v.cuts(def, rec), func(by cut) bool {
+			return slices.ContainsFunc(v.cuts(rec), func(by cut) bool {
 				then, sure := v.logged(def, rec, by)
 				return sure && equal(value, then)
 			})
@@ -101,7 +100,7 @@ const MaxInFlight = 10 * time.Second
 const maxCuts = 200
 
 // cuts returns the states that the store may have had for a record's entity at the time of the answer.
-func (v *Verifier) cuts(def feature.Definition, rec *schemas.LoggedFeatures) []cut {
+func (v *Verifier) cuts(rec *schemas.LoggedFeatures) []cut {
 	from := rec.Logged - schemas.MicrosIn(MaxInFlight)
 	under := func(at schemas.Micros) bool { return at > from && at <= rec.Logged }
 	actions, pins := []schemas.Micros{math.MaxInt64, from}, []schemas.Micros{rec.Logged}
@@ -114,7 +113,7 @@ func (v *Verifier) cuts(def feature.Definition, rec *schemas.LoggedFeatures) []c
 			actions = append(actions, a.At)
 		}
 	}
-	for _, h := range v.pinsOf(def, rec) {
+	if h := v.pins[rec.Pin]; h != nil && rec.User != "" {
 		for _, p := range h.versions {
 			if under(p.arrived) {
 				pins = append(pins, p.arrived-1)
@@ -130,20 +129,6 @@ func (v *Verifier) cuts(def feature.Definition, rec *schemas.LoggedFeatures) []c
 		}
 	}
 	return all
-}
-
-// pinsOf returns the data of the pins that a value depends on.
-func (v *Verifier) pinsOf(def feature.Definition, rec *schemas.LoggedFeatures) []*pinHistory {
-	var all []*pinHistory
-	if rec.User != "" && rec.Pin != "" {
-		all = append(all, v.pins[rec.Pin])
-	}
-	if def.Lookup {
-		for _, a := range v.byUser[rec.User] {
-			all = append(all, v.pins[schemas.PinID(a.Object)])
-		}
-	}
-	return slices.DeleteFunc(all, func(h *pinHistory) bool { return h == nil })
 }
 
 // logged recomputes a value of a record in the form of the log.

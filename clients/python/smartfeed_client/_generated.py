@@ -157,7 +157,6 @@ class Definition(_Definition, total=False):
     half_life: str
     columns: list[str]
     embedding: Literal["float32", "int8"]
-    lookup: bool
     numerator: str
     denominator: str
 

@@ -1028,8 +1028,6 @@ export interface components {
              * @enum {string}
              */
             embedding?: "float32" | "int8";
-            /** @description The feature uses the current embeddings of pins, looked up by key. */
-            lookup?: boolean;
             /** @description For ratio: another feature. */
             numerator?: string;
             /** @description For ratio: another feature. */

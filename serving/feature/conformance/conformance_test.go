@@ -187,19 +187,16 @@ func (w *world) checkItems(t *rapid.T, s store) {
 	}
 }
 
-// checkPairs reads features of a person, of a pin that may be unknown or deleted, and of the pair, with current embeddings
-// for some of them. It compares the answer of a service with the reference.
+// checkPairs reads features of a person and of the pair with a pin that may be unknown or deleted. It compares the answer
+// of a service with the reference.
 func (w *world) checkPairs(t *testing.T, rt *rapid.T, s store) {
 	p := &w.people[rapid.IntRange(0, len(w.people)-1).Draw(rt, "person")]
 	v := w.pins[rapid.IntRange(0, len(w.pins)-1).Draw(rt, "pin")]
 	defs := rapid.SliceOfN(definitions(), 1, 5).Draw(rt, "definitions")
 	req := feature.Request{Users: []schemas.UserID{p.user}, Pairs: []feature.UserPin{{User: p.user, Pin: v.pin}}}
 	for i := range defs {
-		d := &defs[i]
-		d.Name = fmt.Sprint("f", i)
-		vectors := d.Aggregate == feature.MeanEmbedding || d.Aggregate == feature.Cosine
-		d.Lookup = vectors && d.Of == path("objectAttributes.embedding") && rapid.Bool().Draw(rt, "lookup")
-		req.Features = append(req.Features, d.Name)
+		defs[i].Name = fmt.Sprint("f", i)
+		req.Features = append(req.Features, defs[i].Name)
 	}
 	at := p.span.AsOf.Time()
 	req.At = &at
@@ -207,7 +204,7 @@ func (w *world) checkPairs(t *testing.T, rt *rapid.T, s store) {
 	must.OK(rt, err)
 	span := feature.Span{Now: p.span.Now, AsOf: schemas.MicrosOf(got.AsOf)}
 	for _, d := range defs {
-		entity, want := string(p.user), feature.ReferenceByKey(d, span, p.actions, w.pin)
+		entity, want := string(p.user), feature.Reference(d, span, p.actions)
 		if d.Entity == feature.Pair {
 			entity, want = req.Pairs[0].String(), feature.ReferencePair(d, span, p.actions, v.pin, w.pin)
 		}
