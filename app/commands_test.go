@@ -46,7 +46,7 @@ func TestCommands_PrintJSON(t *testing.T) {
 	must.OK(t, os.WriteFile(event, []byte(text), 0o600))
 	for _, args := range [][]string{
 		{"version"}, {"config", "check"}, {"id", "encode", "3429", "1", "7075733"}, {"id", "decode", "241294492511762325"},
-		{"token", "--auth.secret_file", filepath.Join(t.TempDir(), "secret"), "--user", "user:ada"}, {"pinot", "show"},
+		{"token", "--auth.secret_file", filepath.Join(t.TempDir(), "secret"), "--user", "user:ada"},
 		{"topics", "plan"}, {"topics", "apply"}, {"topics", "verify"}, {"publish", event}, {"wait", "--timeout", processingTimeout},
 		{"simulate", "--for", "0", "--users", "3", "--pins", "3"}, {"wait", "--timeout", processingTimeout}, {"dead-letters", "list"},
 		{"dead-letters", "limit", "pins/objects", "default"}, {"dead-letters", "retry"}, {"dead-letters", "kinds"}, {"dead-letters", "states"}, {"features", "verify"},

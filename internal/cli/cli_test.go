@@ -182,7 +182,6 @@ func TestCompletions(t *testing.T) {
 		{[]string{"query", "why", "user:ada", "pin:1", "--feed", ""}, []string{"calm"}},
 		{[]string{"query", "pool", "user:ada", ""}, []string{"following", "related", "trends"}},
 		{[]string{"query", "features", ""}, []string{"interests_24h", "last_actions"}},
-		{[]string{"pinot", "show", "--release", ""}, []string{"0.11", "1.5"}},
 		{[]string{"token", "--scope", ""}, []string{"operate"}},
 		{[]string{"feed-store", "refill", "--store", ""}, []string{"primary", "standby"}},
 		{[]string{"query", "feed", ""}, nil},

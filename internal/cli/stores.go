@@ -96,7 +96,7 @@ store, before or after; see docs/operations/failures.md.`,
 func (p *program) pinotCommand() *cobra.Command {
 	return group("pinot", "Create and verify the tables of features in Apache Pinot",
 		"  smartfeed pinot apply --pinot.controller pinot-1:9000",
-		p.pinotApplyCommand(), p.pinotVerifyCommand(), p.pinotShowCommand())
+		p.pinotApplyCommand(), p.pinotVerifyCommand())
 }
 
 // pinotSetup returns how a command reaches Pinot.
@@ -157,31 +157,4 @@ func (p *program) pinotVerifyCommand() *cobra.Command {
 			}, failure: err}, nil
 		}),
 	}
-}
-
-func (p *program) pinotShowCommand() *cobra.Command {
-	var release, table string
-	cmd := &cobra.Command{
-		Use: "show", Short: "Print a table of apply and its schema, without secrets",
-		Example: "  smartfeed pinot show --table pins --release 1.5\n  smartfeed pinot show -o json | jq .table",
-		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
-			if r := pinot.Release(release); r != pinot.V0 && r != pinot.V1 {
-				return nil, command.Usagef("--release: %q: want %s or %s", release, pinot.V0, pinot.V1)
-			}
-			setup, err := p.pinotSetup(cmd)
-			if err != nil {
-				return nil, err
-			}
-			if !slices.Contains(pinot.Tables(), table) {
-				return nil, command.Usagef("--table: %q: want one of %s", table, strings.Join(pinot.Tables(), ", "))
-			}
-			d, err := setup.Definitions(table, pinot.Release(release))
-			return line(d, "%s", strings.TrimSuffix(string(d.Schema)+string(d.Table), "\n")), err
-		}),
-	}
-	cmd.Flags().StringVar(&release, "release", string(pinot.V1), "release of Pinot, 0.11 or 1.5")
-	cmd.Flags().StringVar(&table, "table", pinot.TableName, "name of the table")
-	complete(cmd, "table", pinot.Tables()...)
-	complete(cmd, "release", string(pinot.V0), string(pinot.V1))
-	return cmd
 }

@@ -124,16 +124,6 @@ func (a *Admin) compare(ctx context.Context, what, path string, want []byte, sec
 	return differences(what, mask(w, secrets), mask(got, secrets)), nil
 }
 
-// masked applies mask to the JSON of a table.
-func masked(table []byte, secrets map[string]secure.Secret) ([]byte, error) {
-	var o object
-	if err := json.Unmarshal(table, &o); err != nil {
-		return nil, fmt.Errorf("read table: %w", err)
-	}
-	mask(o, secrets)
-	return indented(o)
-}
-
 // mask removes secrets from decoded JSON, wherever they are. It keeps whether a secret has the expected value.
 func mask(v any, secrets map[string]secure.Secret) any {
 	switch v := v.(type) {

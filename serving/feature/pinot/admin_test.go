@@ -114,17 +114,17 @@ func TestSetup_ApplyThenVerify(t *testing.T) {
 	}
 }
 
-func TestSetup_DefinitionsEqualApply(t *testing.T) {
+func TestSetup_FillsTables(t *testing.T) {
 	setup := (&controller{}).setup(t)
-	d, err := setup.Definitions(TableName, V0)
-	out := string(d.Schema) + string(d.Table)
+	d, err := setup.table(TableName, V0)
+	out := string(d.schema) + string(d.config)
 	if err != nil || !strings.Contains(out, `"schemaName": "actions_enriched"`) || !strings.Contains(out, `"stream.kafka.broker.list": "kafka:1"`) {
 		t.Errorf("got %s, %v", out, err)
 	}
-	if _, err := setup.Definitions(TableName, "9"); err == nil {
+	if _, err := setup.table(TableName, "9"); err == nil {
 		t.Error("an unknown release is accepted")
 	}
-	if _, err := setup.Definitions("boards", V0); err == nil {
+	if _, err := setup.table("boards", V0); err == nil {
 		t.Error("an unknown table is accepted")
 	}
 }

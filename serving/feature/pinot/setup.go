@@ -127,20 +127,3 @@ func (s Setup) value(text string) any {
 	}
 	return text
 }
-
-// Definitions are schema and configuration of a table as Apply sends them, without secrets.
-type Definitions struct {
-	Schema json.RawMessage `json:"schema"`
-	Table  json.RawMessage `json:"table"`
-}
-
-// Definitions returns a table for a release of Pinot. It returns an error for a table that is not in Tables, and for a
-// release other than V0 and V1.
-func (s Setup) Definitions(name string, release Release) (Definitions, error) {
-	t, err := s.table(name, release)
-	if err != nil {
-		return Definitions{}, err
-	}
-	config, err := masked(t.config, s.Config.StreamConfig)
-	return Definitions{t.schema, config}, err
-}
