@@ -70,6 +70,14 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// cacheControl returns the expected Cache-Control of an answer.
+func cacheControl(a exchange) string {
+	if a.route == "/v1/openapi.json" && a.method == "GET" && a.code == 200 {
+		return "max-age=300"
+	}
+	return "no-store"
+}
+
 // checkHeader checks the headers that every answer has.
 func checkHeader(t *testing.T, a exchange, res *http.Response) {
 	t.Helper()

@@ -14,6 +14,7 @@ func (s *Server) openAPI(w http.ResponseWriter, r *http.Request) error {
 	if err := parametersOf(r).err(); err != nil {
 		return err
 	}
-	writeTagged(w, r, "max-age=300", openAPIDocument)
+	w.Header().Set("Cache-Control", "max-age=300")
+	write(w, http.StatusOK, "application/json", openAPIDocument)
 	return nil
 }

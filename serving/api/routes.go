@@ -25,7 +25,6 @@ type route struct {
 	query        query
 	data         string // what the query reads, for the 503 if that is unavailable; "": the error decides about the answer
 	list         string // the key of the query's answer, which is a list; "": the answer is an object
-	cached       bool   // the caller's own cache may keep the answer
 }
 
 // query reads the parameters of a call, and returns the function that computes the answer. It is called only if all
@@ -76,11 +75,11 @@ func (s *Server) feedRoutes() (all []route) {
 			route{method: post, path: "/v1/users/{user}/visits", access: visit, query: s.visit},
 			route{method: get, path: "/v1/users/{user}/feed/new", access: private, query: s.waiting, data: "the pools"},
 			route{method: get, path: "/v1/users/{user}/feed/events", access: private, handle: s.waitingStream, kind: stream},
-			route{method: get, path: "/v1/users/{user}/pins", access: published, query: pinsOf(s, "user", schemas.ParseUserID), cached: true},
-			route{method: get, path: "/v1/boards/{board}/pins", access: published, query: pinsOf(s, "board", schemas.ParseBoardID), cached: true},
-			route{method: get, path: "/v1/interests/{interest}/pins", access: published, query: pinsOf(s, "interest", schemas.ParseInterestID), cached: true},
-			route{method: get, path: "/v1/pins/{pin}/related", access: published, query: s.relatedPins, cached: true},
-			route{method: get, path: "/v1/interests/{interest}/related", access: published, query: s.relatedInterests, cached: true},
+			route{method: get, path: "/v1/users/{user}/pins", access: published, query: pinsOf(s, "user", schemas.ParseUserID)},
+			route{method: get, path: "/v1/boards/{board}/pins", access: published, query: pinsOf(s, "board", schemas.ParseBoardID)},
+			route{method: get, path: "/v1/interests/{interest}/pins", access: published, query: pinsOf(s, "interest", schemas.ParseInterestID)},
+			route{method: get, path: "/v1/pins/{pin}/related", access: published, query: s.relatedPins},
+			route{method: get, path: "/v1/interests/{interest}/related", access: published, query: s.relatedInterests},
 			route{method: get, path: "/v1/users/{user}/feed/why", access: private, query: s.why, data: "the pools"},
 			route{method: get, path: "/v1/users/{user}/feed/state", access: private, query: s.feedState, data: "the pools"},
 			route{method: get, path: "/v1/users/{user}/pools", access: private, query: s.pool, data: "the pools"},
@@ -101,7 +100,7 @@ func (s *Server) featureRoutes() []route {
 	}
 	features := access{scope: auth.Features, view: true}
 	return []route{
-		{method: get, path: "/v1/features", access: features, query: s.definitions, cached: true},
+		{method: get, path: "/v1/features", access: features, query: s.definitions},
 		{method: post, path: "/v1/features", access: features, handle: postObject(s, s.postFeatures)},
 		{method: post, path: "/v1/features/attributes", access: features, handle: postJSON(s, s.deps.Features.Attributes)},
 		{method: post, path: "/v1/features/try", access: features, handle: postJSON(s, s.deps.Features.Try), kind: trial},
@@ -184,9 +183,6 @@ func (r route) answer(w http.ResponseWriter, req *http.Request) error {
 		return err
 	case r.list != "":
 		answer = map[string]any{r.list: answer}
-	}
-	if r.cached {
-		return writeCached(w, req, answer)
 	}
 	return writeJSON(w, http.StatusOK, answer)
 }

@@ -1775,15 +1775,6 @@ export interface components {
         };
     };
     responses: {
-        /** @description The caller has the current version. */
-        Unchanged: {
-            headers: {
-                /** @description RFC 9110, 8.8.3. */
-                ETag?: string;
-                [name: string]: unknown;
-            };
-            content?: never;
-        };
         /** @description The request is invalid; errors lists each problem. */
         BadRequest: {
             headers: {
@@ -2405,7 +2396,6 @@ export interface operations {
                     "application/json": components["schemas"]["PinPage"];
                 };
             };
-            304: components["responses"]["Unchanged"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unknown"];
             403: components["responses"]["Forbidden"];
@@ -2462,7 +2452,6 @@ export interface operations {
                     "application/json": components["schemas"]["PinPage"];
                 };
             };
-            304: components["responses"]["Unchanged"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unknown"];
             403: components["responses"]["Forbidden"];
@@ -2519,7 +2508,6 @@ export interface operations {
                     "application/json": components["schemas"]["PinPage"];
                 };
             };
-            304: components["responses"]["Unchanged"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unknown"];
             403: components["responses"]["Forbidden"];
@@ -2574,7 +2562,6 @@ export interface operations {
                     "application/json": components["schemas"]["RelatedPins"];
                 };
             };
-            304: components["responses"]["Unchanged"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unknown"];
             403: components["responses"]["Forbidden"];
@@ -2618,7 +2605,6 @@ export interface operations {
                     "application/json": components["schemas"]["RelatedInterests"];
                 };
             };
-            304: components["responses"]["Unchanged"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unknown"];
             403: components["responses"]["Forbidden"];
@@ -2667,7 +2653,6 @@ export interface operations {
                     "application/json": components["schemas"]["Definitions"];
                 };
             };
-            304: components["responses"]["Unchanged"];
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unknown"];
             403: components["responses"]["Forbidden"];
@@ -3839,7 +3824,6 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            304: components["responses"]["Unchanged"];
             400: components["responses"]["BadRequest"];
             429: components["responses"]["TooMany"];
             503: components["responses"]["Full"];
@@ -3863,7 +3847,6 @@ export interface operations {
                     "text/html": string;
                 };
             };
-            304: components["responses"]["Unchanged"];
             400: components["responses"]["BadRequest"];
             429: components["responses"]["TooMany"];
             503: components["responses"]["Full"];
