@@ -308,11 +308,7 @@ func (p *App) openServer(context.Context) error {
 	}
 	deps.Peer = p.peer()
 	if p.feed != nil {
-		console, err := web.Handler()
-		if err != nil {
-			return fmt.Errorf("console: %w", err)
-		}
-		deps.Feed, deps.Features, deps.Console = p.feed, p.features, console
+		deps.Feed, deps.Features, deps.Console = p.feed, p.features, web.Handler()
 		deps.DeadLetters = deadLetters{p.kafka, p.streams, p.services.Retries, semaphore.NewWeighted(1)}
 		deps.Insights = insight.NewService(insight.Config{
 			Partitions: p.cfg.partitions(), SequenceDays: p.cfg.Insight.SequenceDays(), Timeout: p.cfg.Insight.Timeout,

@@ -16,7 +16,6 @@ import (
 
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/web"
 )
 
@@ -247,21 +246,13 @@ func (d *desk) open(t *testing.T, b *Browser, v View, address string, excused ..
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", d)
-	mux.Handle("/", consoleHandler(t))
+	mux.Handle("/", web.Handler())
 	p := b.Page(t, v)
 	p.Excuse(append(excused, "503")...)
 	site := serveSite(t, mux)
 	t.Cleanup(p.Check) // before the site closes
 	p.Go(site + address)
 	return p
-}
-
-// consoleHandler serves the files of the console.
-func consoleHandler(t *testing.T) http.Handler {
-	t.Helper()
-	h, err := web.Handler()
-	must.OK(t, err)
-	return h
 }
 
 // serveSite serves until the test ends, and returns the address.
@@ -458,7 +449,7 @@ func sendsToken(t *testing.T, b *Browser) {
 		}
 		d.ServeHTTP(w, r)
 	})
-	mux.Handle("/", consoleHandler(t))
+	mux.Handle("/", web.Handler())
 	site := serveSite(t, mux)
 	p := b.Page(t, wide)
 	p.Go(site + "/?user=user:a")

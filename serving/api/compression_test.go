@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -33,7 +32,7 @@ func (m manyDefinitions) Try(context.Context, feature.TryRequest) (feature.TryAn
 
 func TestCompression(t *testing.T) {
 	f := &fakes{}
-	s := listen(t, f, func(_ *Config, d *Deps) { d.Features, d.Console = manyDefinitions{f}, theConsole(t) })
+	s := listen(t, f, func(_ *Config, d *Deps) { d.Features, d.Console = manyDefinitions{f}, web.Handler() })
 	plain, err := io.ReadAll(roundTrip(s, "GET", "/v1/features", "").Body)
 	must.OK(t, err)
 	res := roundTrip(s, "GET", "/v1/features", "", "Accept-Encoding", "gzip")
@@ -65,12 +64,4 @@ func TestCompression(t *testing.T) {
 	if got := roundTrip(s, "GET", "/v1/features", "", "Accept-Encoding", "br").Header.Get("Content-Encoding"); got != "" {
 		t.Errorf("compressed with %s for a client that does not accept it", got)
 	}
-}
-
-// theConsole returns the real console.
-func theConsole(t *testing.T) http.Handler {
-	t.Helper()
-	h, err := web.Handler()
-	must.OK(t, err)
-	return h
 }

@@ -18,16 +18,10 @@
 package web
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
-	"fmt"
 	"io/fs"
 	"net/http"
 	"path"
-	"strings"
-	"time"
 )
 
 //go:embed static
@@ -47,41 +41,20 @@ var types = map[string]string{
 	".txt":  "text/plain; charset=utf-8",
 }
 
-// file is a static file with its entity tag.
-type file struct {
-	body []byte
-	etag string
-	kind string
-}
-
 // Handler serves the console at /, the documentation of the API at /docs, and their files. Any other path is a 404. It serves
-// GET and HEAD, and answers a matching If-None-Match with 304. It returns an error only if the program was built without the
-// files.
-func Handler() (http.Handler, error) {
-	files := map[string]file{}
-	err := fs.WalkDir(static, "static", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		body, err := static.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		sum := sha256.Sum256(body)
-		f := file{body: body, etag: `"` + hex.EncodeToString(sum[:8]) + `"`, kind: types[path.Ext(name)]}
-		files["/"+strings.TrimPrefix(name, "static/")] = f
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read the console's files: %w", err)
-	}
-	files["/"], files["/docs"] = files["/index.html"], files["/docs.html"]
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(files, w, r) }), nil
-}
+// GET and HEAD.
+func Handler() http.Handler { return http.HandlerFunc(serve) }
 
-func serve(files map[string]file, w http.ResponseWriter, r *http.Request) {
-	f, ok := files[r.URL.Path]
-	if !ok {
+func serve(w http.ResponseWriter, r *http.Request) {
+	name := "static" + r.URL.Path
+	switch r.URL.Path {
+	case "/":
+		name = "static/index.html"
+	case "/docs":
+		name = "static/docs.html"
+	}
+	kind, ok := types[path.Ext(name)]
+	if _, err := fs.Stat(static, name); err != nil || !ok {
 		notFound(w)
 		return
 	}
@@ -89,10 +62,9 @@ func serve(files map[string]file, w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cache-Control", "no-cache") // cached, but revalidated each time, so that a new binary is visible at once
-	h.Set("ETag", f.etag)
-	h.Set("Content-Type", f.kind)
-	http.ServeContent(w, r, r.URL.Path, time.Time{}, bytes.NewReader(f.body))
+	h.Set("Cache-Control", "no-cache") // a new binary is visible at once
+	h.Set("Content-Type", kind)
+	http.ServeFileFS(w, r, static, name)
 }
 
 // notFound responds as the API does (RFC 9457).
