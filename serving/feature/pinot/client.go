@@ -81,9 +81,8 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // answer is the result of a query.
 type answer struct {
-	rows     [][]any   // a number is a json.Number, because a float64 would change long integers
-	fresh    time.Time // arrival of the newest record in the queried partitions, of the least fresh one; zero: unknown
-	complete int       // with ErrTooLarge: complete rows within Config.MaxResponseBytes; -1: there is no table
+	rows  [][]any   // a number is a json.Number, because a float64 would change long integers
+	fresh time.Time // arrival of the newest record in the queried partitions, of the least fresh one; zero: unknown
 }
 
 // query runs a query. width is the expected number of columns.
@@ -95,39 +94,9 @@ func (c *Client) query(ctx context.Context, sql string, width int) (answer, erro
 	return a, err
 }
 
-// completeRows counts the complete rows at the start of a truncated answer. It returns -1 if the rows do not start there.
-// It parses only brackets and quotes, because a truncated JSON text cannot be decoded.
-func completeRows(beginning []byte) int {
-	_, table, found := bytes.Cut(beginning, []byte(`"rows"`))
-	if !found {
-		return -1
-	}
-	complete, depth, quoted := 0, 0, false
-	for i := 0; i < len(table); i++ {
-		switch c := table[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '[':
-			depth++
-		case c == ']':
-			if depth--; depth == 0 { // the remainder is not part of a row
-				return complete
-			}
-			if depth == 1 {
-				complete++
-			}
-		}
-	}
-	return complete
-}
-
 // reply is the outcome of querying one broker.
 type reply struct {
 	response *startree.BrokerResponse
-	body     []byte // with ErrTooLarge its start
 	err      error
 	retry    bool // another broker may answer
 }
@@ -135,7 +104,7 @@ type reply struct {
 // answer returns the answer if the reply has one that is complete.
 func (r reply) answer(width int) (answer, error) {
 	if r.err != nil {
-		return answer{complete: completeRows(r.body)}, r.err
+		return answer{}, r.err
 	}
 	return judge(r.response, width)
 }
@@ -202,7 +171,7 @@ func (c *Client) send(ctx context.Context, b *endpoint, sql string) reply {
 		return reply{err: err}
 	}
 	response, err := connection.ExecuteSQL(TableName, sql)
-	r := reply{response: response, body: bounded.body, err: withoutSQL(err, sql)}
+	r := reply{response: response, err: withoutSQL(err, sql)}
 	if ctx.Err() == nil { // a canceled query does not count against the broker
 		_, unanswered := errors.AsType[*url.Error](err)
 		r.retry = bounded.status >= http.StatusInternalServerError || unanswered && !errors.Is(err, ErrTooLarge)
@@ -226,7 +195,6 @@ type boundedTransport struct {
 	most int64 // bytes
 
 	status int // of the response; 0: none
-	body   []byte
 }
 
 // RoundTrip implements http.RoundTripper. A 200 has a complete body, as readBounded returns it.
@@ -240,11 +208,12 @@ func (t *boundedTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	}
 	defer res.Body.Close()
 	t.status = res.StatusCode
-	if t.body, err = readBounded(res.Body, t.most); err != nil && t.status == http.StatusOK {
+	body, err := readBounded(res.Body, t.most)
+	if err != nil && t.status == http.StatusOK {
 		return nil, err
 	}
 	res.Status = fmt.Sprintf("%d %s", t.status, http.StatusText(t.status)) // the broker's text may contain the SQL
-	res.Body = io.NopCloser(bytes.NewReader(t.body))
+	res.Body = io.NopCloser(bytes.NewReader(body))
 	return res, nil
 }
 

@@ -14,7 +14,7 @@ import (
 type Config struct {
 	Brokers    []string `yaml:"brokers" help:"Pinot brokers, host:port or URL, used in turn and for failover; none: features are read from the embedded store"`
 	Controller string   `yaml:"controller" default:"127.0.0.1:9000" help:"Pinot controller, host:port or URL; manages the table and reports Pinot's offsets"`
-	// Of the rows of a user, the newest that fit are read.
+	// Of the rows of a user, the newest are read: at least half as many as fit.
 	MaxResponseBytes settings.Bytes `yaml:"max_response_bytes" default:"64MiB" range:"64KiB..1GiB" help:"maximum size of a response of a broker"`
 	MaxConnections   int            `yaml:"max_connections" default:"32" range:"1..1024" help:"maximum number of connections to each broker"`
 

@@ -47,15 +47,15 @@ func (s *scripted) all() []string {
 	return s.sent
 }
 
-// A user whose rows exceed the maximum size of an answer gets the newest that fit. This is not a failure of the store.
+// A user whose rows exceed the maximum size of an answer gets the newest, as many as fit after halving. This is not a failure
+// of the store.
 func TestStore_ReducesWideRows(t *testing.T) {
 	tests := map[string]struct{ rows, bytes, looked, queries int }{
 		"all fit":              {6, 10 << 10, 6, 1},
-		"some fit":             {40, 2 << 10, 27, 2}, // 31 do; three are reserved for the tail, and one shows that there are more
-		"few fit":              {100, 20 << 10, 2, 2},
-		"one fits":             {3, 40 << 10, 0, 2},
-		"none fits":            {3, 70 << 10, 0, 1},
-		"all but the tail fit": {6, 65_460 / 6, 4, 3},
+		"some fit":             {40, 2 << 10, 15, 3}, // of 64, 32 and 16, one shows that there are more
+		"few fit":              {100, 20 << 10, 1, 6},
+		"one fits":             {3, 40 << 10, 0, 7},
+		"all but the tail fit": {6, 65_460 / 6, 3, 5},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +63,9 @@ func TestStore_ReducesWideRows(t *testing.T) {
 			for i := range tt.rows { // one per minute
 				s.rows = append(s.rows, wide(t, i, tt.bytes))
 			}
-			store := NewStore(feature.DefaultConfig(), broker(t, s.ServeHTTP))
+			cfg := feature.DefaultConfig()
+			cfg.MaxActions = 63
+			store := NewStore(cfg, broker(t, s.ServeHTTP))
 			defs := define(t, `
 - {name: all, entity: user, aggregate: sum, of: objectAttributes.price}
 - {name: newest, entity: user, aggregate: sum, of: objectAttributes.price, window: 1m}
@@ -97,19 +99,6 @@ func wide(t *testing.T, i, bytes int) string {
 		return string(all)
 	}
 	return row(strings.Repeat("x", bytes-len(row(""))))
-}
-
-func TestCompleteRows(t *testing.T) {
-	const answer = `{"resultTable":{"dataSchema":{"columnNames":["id"]},"rows" : [["]",["a","b"]],["\"]\\",[]],[null,[1]]]},"exceptions":[[],[]]}`
-	third := strings.Index(answer, `,[null`)
-	for beginning, want := range map[string]int{
-		answer: 3, answer[:third]: 2, answer[:third-1]: 1, answer[:third+len(`,[null,[1]`)]: 2,
-		`{"resultTable":{"rows":[`: 0, "<html>": -1, "": -1,
-	} {
-		if got := completeRows([]byte(beginning)); got != want {
-			t.Errorf("%s: %d rows, want %d", beginning, got, want)
-		}
-	}
 }
 
 // An oversized body that is not an answer is a failure of the broker, and not caused by the user's rows.

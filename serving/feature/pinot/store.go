@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -84,28 +83,24 @@ type page struct {
 }
 
 // newest reads rows of a user, up to one above the limit of the caller to see whether there are more. If the answer would exceed
-// Config.MaxResponseBytes, it requests as many rows as fitted, so that a user with wide rows does not count as a
-// failure of the store.
+// Config.MaxResponseBytes, it requests half as many, so that a user with wide rows does not count as a failure of the store.
 func (r *reading) newest(ctx context.Context, user schemas.UserID, limit int, of func(limit int) statement) (page, error) {
-	for limit > 0 {
-		q := of(limit)
-		a, err := r.client.query(ctx, q.sql, len(q.columns))
-		if errors.Is(err, ErrTooLarge) && a.complete >= 0 {
-			limit = min(limit-1, a.complete-a.complete/8) // the data after the rows needs room, too
-			continue
-		}
-		var p page
-		if err == nil {
-			r.note(a)
-			p.actions, err = a.actions(q.columns)
-		}
-		if err == nil && len(p.actions) >= limit {
-			p.actions, p.more, p.from = p.actions[:limit-1], true, p.actions[limit-1].Timestamp
-		}
-		p.actions = slices.DeleteFunc(p.actions, func(a *schemas.EnrichedAction) bool { return a.Actor != user }) // see ambiguous
-		return p, err
+	q := of(limit)
+	a, err := r.client.query(ctx, q.sql, len(q.columns))
+	switch {
+	case errors.Is(err, ErrTooLarge) && limit > 1:
+		return r.newest(ctx, user, limit/2, of)
+	case err != nil:
+		return page{}, err
 	}
-	return page{more: true, from: math.MaxInt64}, nil // not even one row fits
+	r.note(a)
+	var p page
+	p.actions, err = a.actions(q.columns)
+	if err == nil && len(p.actions) >= limit {
+		p.actions, p.more, p.from = p.actions[:limit-1], true, p.actions[limit-1].Timestamp
+	}
+	p.actions = slices.DeleteFunc(p.actions, func(a *schemas.EnrichedAction) bool { return a.Actor != user }) // see ambiguous
+	return p, err
 }
 
 // actions returns the actions of an answer in the order that features require. Pinot compares ids by UTF-16, not by bytes.
