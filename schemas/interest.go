@@ -97,23 +97,23 @@ type DictionaryTerm struct {
 	Into     string     `json:"into,omitempty"`     // for a merged term
 	Reason   string     `json:"reason,omitempty"`
 	Operator string     `json:"operator,omitempty"`
-	Decided  Micros     `json:"decided,omitempty"` // time of the decision; 0: none
+	Decided  *Timestamp `json:"decided"` // time of the decision; nil: none
 }
 
 // UserInterest is an interest of a user, with the actions that it was inferred from.
 type UserInterest struct {
-	Interest InterestID `json:"interest"`
-	Strength float64    `json:"strength"` // sum of the actions' weights, decayed to now
-	Share    float64    `json:"share"`    // part in the strength of all the user's interests, 0 to 1
-	Evidence []Evidence `json:"evidence"` // newest actions, newest first
+	Interest InterestID     `json:"interest"`
+	Strength float64        `json:"strength"` // sum of the actions' weights, decayed to now
+	Share    float64        `json:"share"`    // part in the strength of all the user's interests, 0 to 1
+	Evidence List[Evidence] `json:"evidence"` // newest actions, newest first
 }
 
 // Evidence is an action that an interest was inferred from.
 type Evidence struct {
-	Pin    PinID   `json:"pin"`
-	Verb   Verb    `json:"verb"`
-	Weight float64 `json:"weight"`
-	Time   Micros  `json:"time"`
+	Pin    PinID     `json:"pin"`
+	Verb   Verb      `json:"verb"`
+	Weight float64   `json:"weight"`
+	Time   Timestamp `json:"time"`
 }
 
 // SourceEngagement is the engagement with an interest's pins from one source.

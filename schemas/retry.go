@@ -69,7 +69,7 @@ type RetryKind struct {
 	Priority int32                `json:"priority"`
 	Operator string               `json:"operator,omitempty"` // operator who set rate and priority; "": as configured
 	States   map[RetryState]int64 `json:"states"`             // dead letters by state, with all states present
-	Due      Micros               `json:"due,omitempty"`      // when the next dead letter is due, 0: none waits
+	Next     *Timestamp           `json:"next"`               // time of the next retry; nil: no dead letter is waiting
 }
 
 // RetriedDeadLetter is one dead letter and the status of its retries.
@@ -83,6 +83,6 @@ type RetriedDeadLetter struct {
 	State     RetryState `json:"state"`
 	Attempts  int32      `json:"attempts"`      // retries so far
 	Why       string     `json:"why,omitempty"` // why it is parked
-	Since     Micros     `json:"since"`         // when it entered its state
-	Due       Micros     `json:"due,omitempty"` // when it is due, if it waits; 0: never
+	Since     Timestamp  `json:"since"`         // time of the last state change
+	Due       *Timestamp `json:"due"`           // time of the next retry; nil: none
 }

@@ -176,7 +176,7 @@ command queries a running server.`,
 	return cmd
 }
 
-func (t *tables) retryKinds(list struct{ Kinds []api.RetryKind }) {
+func (t *tables) retryKinds(list struct{ Kinds []schemas.RetryKind }) {
 	t.row("KIND", "WAITING", "SENT", "DONE", "PARKED", "NEXT", "RATE", "PRIORITY", "SET BY")
 	for _, k := range list.Kinds {
 		cells := []any{k.Kind}
@@ -192,7 +192,7 @@ func (t *tables) retryKinds(list struct{ Kinds []api.RetryKind }) {
 }
 
 func (t *tables) retryStates(list struct {
-	DeadLetters []api.RetriedDeadLetter `json:"dead_letters"`
+	DeadLetters []schemas.RetriedDeadLetter `json:"dead_letters"`
 }) {
 	t.row("STATE", "ATTEMPTS", "SINCE", "NEXT", "TOPIC", "PARTITION", "OFFSET", "GROUP", "REASON")
 	for _, l := range list.DeadLetters {
@@ -200,6 +200,6 @@ func (t *tables) retryStates(list struct {
 		if l.Why != "" {
 			reason += " (parked: " + l.Why + ")"
 		}
-		t.row(l.State, l.Attempts, l.Since, l.Due, l.Topic, l.Partition, l.Offset, l.Group, reason)
+		t.row(l.State, l.Attempts, l.Since.Time(), l.Due, l.Topic, l.Partition, l.Offset, l.Group, reason)
 	}
 }

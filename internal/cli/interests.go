@@ -146,19 +146,19 @@ func (p *program) engagementCommand() *cobra.Command {
 	return cmd
 }
 
-func (t *tables) terms(list struct{ Terms []api.DictionaryTerm }) {
+func (t *tables) terms(list struct{ Terms []schemas.DictionaryTerm }) {
 	t.row("TERM", "STATE", "SCORE", "PINS", "PEOPLE", "RECENT", "DECIDED")
 	for _, d := range list.Terms {
 		t.row(d.Term, d.State, fmt.Sprintf("%.2f", d.Score), d.Pins, d.People, fmt.Sprintf("%.0f %%", 100*d.Recent), decisionOn(d))
 	}
 }
 
-func (t *tables) decided(d api.DictionaryTerm) {
+func (t *tables) decided(d schemas.DictionaryTerm) {
 	t.line(printed(d.Term + " is " + string(d.State) + ": " + decisionOn(d)))
 }
 
 // decisionOn describes the decision on a term: interest or reason, operator and time.
-func decisionOn(d api.DictionaryTerm) string {
+func decisionOn(d schemas.DictionaryTerm) string {
 	var parts []string
 	for _, part := range []string{string(d.Interest), d.Into, d.Reason} {
 		if part != "" {
@@ -169,7 +169,7 @@ func decisionOn(d api.DictionaryTerm) string {
 		parts = append(parts, "by "+d.Operator)
 	}
 	if d.Decided != nil {
-		parts = append(parts, local(*d.Decided))
+		parts = append(parts, local(d.Decided.Time()))
 	}
 	if len(parts) == 0 {
 		return "no decision"
@@ -177,7 +177,7 @@ func decisionOn(d api.DictionaryTerm) string {
 	return strings.Join(parts, ", ")
 }
 
-func (t *tables) interests(list struct{ Interests []api.UserInterest }) {
+func (t *tables) interests(list struct{ Interests []schemas.UserInterest }) {
 	t.row("INTEREST", "STRENGTH", "SHARE", "EVIDENCE")
 	for _, i := range list.Interests {
 		var actions []string

@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -216,11 +217,11 @@ func cell(v any) string {
 		return "none"
 	case time.Time:
 		return local(v)
-	case *time.Time:
+	case *schemas.Timestamp:
 		if v == nil {
 			return "–"
 		}
-		return local(*v)
+		return local(v.Time())
 	case float64:
 		if v == math.Trunc(v) && math.Abs(v) < 1e15 {
 			return strconv.FormatFloat(v, 'f', 0, 64)

@@ -196,7 +196,9 @@ func TestInterests_EvidenceAndEngagementBySource(t *testing.T) {
 	known := func(user schemas.UserID) []schemas.UserInterest {
 		return read(r, func(i interests.Reader) ([]schemas.UserInterest, error) { return i.Interests(t.Context(), user, 10) })
 	}
-	evidence := []schemas.Evidence{{Pin: "pin:1", Verb: "click", Weight: 2, Time: schemas.MicrosOf(now)}, {Pin: "pin:0", Verb: "save", Weight: 4, Time: at}}
+	evidence := schemas.List[schemas.Evidence]{
+		{Pin: "pin:1", Verb: "click", Weight: 2, Time: schemas.Timestamp(schemas.MicrosOf(now))}, {Pin: "pin:0", Verb: "save", Weight: 4, Time: schemas.Timestamp(at)},
+	}
 	got := known("user:1")
 	for i, id := range []schemas.InterestID{"interest:oolong", "interest:tea"} {
 		if len(got) != 2 || got[i].Interest != id || math.Abs(got[i].Strength-4) > 1e-6 || math.Abs(got[i].Share-0.5) > 1e-9 || !slices.Equal(got[i].Evidence, evidence) {

@@ -101,7 +101,7 @@ func (s Service) withDecision(ctx context.Context, state schemas.TermState, limi
 		if decision.State == state && blocked(decision.Term) == "" {
 			list = append(list, schemas.DictionaryTerm{
 				Term: decision.Term, State: state, Interest: decision.Interest, Into: decision.Into,
-				Reason: decision.Reason, Operator: decision.Operator, Decided: decision.Time,
+				Reason: decision.Reason, Operator: decision.Operator, Decided: new(schemas.Timestamp(decision.Time)),
 			})
 		}
 	})

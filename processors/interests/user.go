@@ -36,7 +36,7 @@ func (l *userInterest) Pack(p *packed.Packer) {
 // add adds an action to the strength, and keeps up to limit of the newest actions as evidence.
 func (l *userInterest) add(m schemas.LikeMark, limit int) {
 	l.Strength = l.Strength.Plus(decay.SumOf(m.Weight, m.Time, scale))
-	l.Evidence = append(l.Evidence, schemas.Evidence{Pin: m.Pin, Verb: m.Verb, Weight: m.Weight, Time: m.Time})
+	l.Evidence = append(l.Evidence, schemas.Evidence{Pin: m.Pin, Verb: m.Verb, Weight: m.Weight, Time: schemas.Timestamp(m.Time)})
 	slices.SortFunc(l.Evidence, func(a, b schemas.Evidence) int {
 		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Pin, b.Pin), cmp.Compare(a.Verb, b.Verb))
 	})

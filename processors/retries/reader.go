@@ -50,7 +50,7 @@ func (w *waiting) public(topic string) schemas.RetryKind {
 		Rate: w.Rate, Priority: w.Priority, Operator: w.Operator, States: states,
 	}
 	if w.head != nil {
-		out.Due = w.due
+		out.Next = new(schemas.Timestamp(w.due))
 	}
 	return out
 }
@@ -77,10 +77,10 @@ func (r Reader) RetriedDeadLetters(ctx context.Context, topic, kind string, stat
 func (l *deadLetter) public(topic string) schemas.RetriedDeadLetter {
 	out := schemas.RetriedDeadLetter{
 		Kind: l.Kind, Topic: topic, Partition: l.Partition, Offset: l.Offset, Group: l.Group, Reason: l.Reason,
-		State: l.State, Attempts: l.Attempts, Why: l.ParkReason, Since: l.Since,
+		State: l.State, Attempts: l.Attempts, Why: l.ParkReason, Since: schemas.Timestamp(l.Since),
 	}
 	if l.State == schemas.RetryWaiting {
-		out.Due = l.Due
+		out.Due = new(schemas.Timestamp(l.Due))
 	}
 	return out
 }

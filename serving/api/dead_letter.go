@@ -101,36 +101,10 @@ func (s *Server) deadLetters(p *parameters) computation {
 	}
 }
 
-// RetryKind is the JSON form of a schemas.RetryKind.
-type RetryKind struct {
-	schemas.RetryKind
-	Next *time.Time `json:"next"` // time of the next retry; nil: no dead letter is waiting
-}
-
-// RetriedDeadLetter is the JSON form of a schemas.RetriedDeadLetter.
-type RetriedDeadLetter struct {
-	schemas.RetriedDeadLetter
-	Since time.Time  `json:"since"` // time of the last state change
-	Due   *time.Time `json:"due"`   // time of the next retry; nil: none
-}
-
-// timeOf returns nil for the zero time.
-func timeOf(at schemas.Micros) *time.Time {
-	if at == 0 {
-		return nil
-	}
-	t := at.Writable().Time()
-	return &t
-}
-
 func (s *Server) retryKinds(*parameters) computation {
 	return func(ctx context.Context) (any, error) {
 		found, err := s.deps.DeadLetters.Kinds(ctx)
-		return forms(found, func(k schemas.RetryKind) RetryKind {
-			next := timeOf(k.Due)
-			k.Due = 0 // it is in Next
-			return RetryKind{k, next}
-		}), err
+		return schemas.List[schemas.RetryKind](found), err
 	}
 }
 
@@ -141,9 +115,7 @@ func (s *Server) retriedDeadLetters(p *parameters) computation {
 	}
 	return func(ctx context.Context) (any, error) {
 		found, err := s.deps.DeadLetters.Retries(ctx, kind, state, limit)
-		return forms(found, func(l schemas.RetriedDeadLetter) RetriedDeadLetter {
-			return RetriedDeadLetter{l, l.Since.Writable().Time(), timeOf(l.Due)}
-		}), err
+		return schemas.List[schemas.RetriedDeadLetter](found), err
 	}
 }
 

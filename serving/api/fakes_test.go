@@ -225,17 +225,19 @@ func (l deadLetters) Retry(context.Context, string) (Retried, error) {
 }
 
 func (l deadLetters) Kinds(context.Context) ([]schemas.RetryKind, error) {
+	at := new(schemas.Timestamp(schemas.MicrosOf(now)))
 	states := map[schemas.RetryState]int64{schemas.RetryWaiting: 3, schemas.RetrySent: 0, schemas.RetryDone: 1, schemas.RetryParked: 0}
 	return []schemas.RetryKind{
-		{Kind: "actions/objects/a", Topic: topics.Actions, Group: topics.Objects, Reason: "a", Rate: 2.5, States: states, Due: schemas.MicrosOf(now)},
+		{Kind: "actions/objects/a", Topic: topics.Actions, Group: topics.Objects, Reason: "a", Rate: 2.5, States: states, Next: at},
 		{Kind: "actions/objects/b", Topic: topics.Actions, Group: topics.Objects, Reason: "b", Operator: "ann", States: states},
 	}, l.fail
 }
 
 func (l deadLetters) Retries(_ context.Context, kind string, state schemas.RetryState, limit int) ([]schemas.RetriedDeadLetter, error) {
+	at := new(schemas.Timestamp(schemas.MicrosOf(now)))
 	return []schemas.RetriedDeadLetter{
-		{Kind: kind, Topic: topics.Actions, Offset: 7, Group: topics.Objects, Reason: "odd", State: schemas.RetryWaiting, Attempts: int32(limit), Since: schemas.MicrosOf(now), Due: schemas.MicrosOf(now)},
-		{Kind: "k", Topic: topics.Actions, Group: topics.Objects, Reason: "bad", State: schemas.RetryParked, Why: "because", Since: schemas.MicrosOf(now)},
+		{Kind: kind, Topic: topics.Actions, Offset: 7, Group: topics.Objects, Reason: "odd", State: schemas.RetryWaiting, Attempts: int32(limit), Since: *at, Due: at},
+		{Kind: "k", Topic: topics.Actions, Group: topics.Objects, Reason: "bad", State: schemas.RetryParked, Why: "because", Since: *at},
 	}, l.fail
 }
 
@@ -252,7 +254,7 @@ type terms struct{ fail error }
 func (d terms) Terms(_ context.Context, state schemas.TermState, limit int) ([]schemas.DictionaryTerm, error) {
 	t := schemas.DictionaryTerm{Term: "oolong tea", State: state, Score: 1.5, Pins: int64(limit), People: 3, Recent: 0.5}
 	if state == schemas.TermRejected {
-		t.Reason, t.Operator, t.Decided = "a brand", "ann", schemas.MicrosOf(now)
+		t.Reason, t.Operator, t.Decided = "a brand", "ann", new(schemas.Timestamp(schemas.MicrosOf(now)))
 	}
 	return []schemas.DictionaryTerm{t}, d.fail
 }
@@ -275,7 +277,7 @@ func (d terms) Decided(term string) (schemas.InterestDecision, bool) {
 func (d terms) Decide(context.Context, schemas.InterestDecision) error { return d.fail }
 
 func (d terms) Interests(_ context.Context, _ schemas.UserID, limit int) ([]schemas.UserInterest, error) {
-	e := schemas.Evidence{Pin: "pin:1", Verb: "save", Weight: float64(limit), Time: schemas.MicrosOf(now)}
+	e := schemas.Evidence{Pin: "pin:1", Verb: "save", Weight: float64(limit), Time: schemas.Timestamp(schemas.MicrosOf(now))}
 	return []schemas.UserInterest{{Interest: "interest:tea", Strength: 2, Share: 1, Evidence: []schemas.Evidence{e}}, {Interest: "interest:none"}}, d.fail
 }
 

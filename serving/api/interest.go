@@ -39,22 +39,12 @@ const (
 	maxReasonBytes = 1000
 )
 
-// DictionaryTerm is the JSON form of a schemas.DictionaryTerm.
-type DictionaryTerm struct {
-	schemas.DictionaryTerm
-	Decided *time.Time `json:"decided"` // nil: no decision
-}
-
-func dictionaryTermOf(t schemas.DictionaryTerm) DictionaryTerm {
-	return DictionaryTerm{t, timeOf(t.Decided)}
-}
-
 func (s *Server) dictionary(p *parameters) computation {
 	state := oneOf(p, "state", []schemas.TermState{schemas.TermCandidate, schemas.TermAccepted, schemas.TermRejected, schemas.TermMerged, schemas.TermBlocked})
 	limit := p.limit(DefaultLimit, MaxDictionary)
 	return func(ctx context.Context) (any, error) {
 		found, err := s.deps.Dictionary.Terms(ctx, cmp.Or(state, schemas.TermCandidate), limit)
-		return forms(found, dictionaryTermOf), err
+		return schemas.List[schemas.DictionaryTerm](found), err
 	}
 }
 
@@ -70,23 +60,24 @@ type DecisionRequest struct {
 }
 
 // decide answers after the decision is acknowledged.
-func (s *Server) decide(ctx context.Context, req DecisionRequest) (DictionaryTerm, error) {
+func (s *Server) decide(ctx context.Context, req DecisionRequest) (schemas.DictionaryTerm, error) {
 	req.Operator = answerOf(ctx).operatorOr(req.Operator)
 	d, problems := s.decision(req)
 	if len(problems) > 0 {
-		return DictionaryTerm{}, listed(problems)
+		return schemas.DictionaryTerm{}, listed(problems)
 	}
 	if err := s.newest(req, d); err != nil {
-		return DictionaryTerm{}, err
+		return schemas.DictionaryTerm{}, err
 	}
 	if err := s.deps.Dictionary.Decide(ctx, d); err != nil {
-		return DictionaryTerm{}, unavailable("the decision may not be recorded; send it again").because(err)
+		return schemas.DictionaryTerm{}, unavailable("the decision may not be recorded; send it again").because(err)
 	}
 	answerOf(ctx).change(slog.String("term", d.Term), slog.String("state", string(d.State)),
 		slog.String("interest", string(d.Interest)), slog.String("into", d.Into), slog.String("reason", d.Reason))
-	return dictionaryTermOf(schemas.DictionaryTerm{
-		Term: d.Term, State: d.State, Interest: d.Interest, Into: d.Into, Reason: d.Reason, Operator: d.Operator, Decided: d.Time,
-	}), nil
+	return schemas.DictionaryTerm{
+		Term: d.Term, State: d.State, Interest: d.Interest, Into: d.Into, Reason: d.Reason, Operator: d.Operator,
+		Decided: new(schemas.Timestamp(d.Time)),
+	}, nil
 }
 
 // newest rejects a decision with a time if a later decision is known. The request may be a repeat by a client that did not
@@ -146,27 +137,11 @@ func (s *Server) decision(req DecisionRequest) (d schemas.InterestDecision, prob
 	return d, problems
 }
 
-// UserInterest is the JSON form of a schemas.UserInterest.
-type UserInterest struct {
-	schemas.UserInterest
-	Evidence []Evidence `json:"evidence"`
-}
-
-// Evidence is the JSON form of a schemas.Evidence.
-type Evidence struct {
-	schemas.Evidence
-	Time time.Time `json:"time"`
-}
-
-func userInterestOf(known schemas.UserInterest) UserInterest {
-	return UserInterest{known, forms(known.Evidence, func(e schemas.Evidence) Evidence { return Evidence{e, e.Time.Writable().Time()} })}
-}
-
 func (s *Server) interests(p *parameters) computation {
 	user, limit := p.user(), p.limit(DefaultLimit, MaxDictionary)
 	return func(ctx context.Context) (any, error) {
 		found, err := s.deps.Dictionary.Interests(ctx, user, limit)
-		return forms(found, userInterestOf), err
+		return schemas.List[schemas.UserInterest](found), err
 	}
 }
 

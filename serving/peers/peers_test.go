@@ -113,19 +113,19 @@ func (fakeRows) Graph(_ context.Context, group string, user schemas.UserID, most
 }
 
 func (fakeRows) RetryKinds(_ context.Context, topic string) ([]schemas.RetryKind, error) {
-	return []schemas.RetryKind{{Kind: topic + "/g/x", Topic: topic, Rate: 0.5, Due: 7, States: map[schemas.RetryState]int64{schemas.RetryDone: 3}}}, nil
+	return []schemas.RetryKind{{Kind: topic + "/g/x", Topic: topic, Rate: 0.5, Next: new(schemas.Timestamp(7)), States: map[schemas.RetryState]int64{schemas.RetryDone: 3}}}, nil
 }
 
 func (fakeRows) RetriedDeadLetters(_ context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedDeadLetter, error) {
-	return []schemas.RetriedDeadLetter{{Topic: topic, Kind: kind, State: state, Attempts: int32(most), Since: 8, Due: 9}}, nil
+	return []schemas.RetriedDeadLetter{{Topic: topic, Kind: kind, State: state, Attempts: int32(most), Since: 8, Due: new(schemas.Timestamp(9))}}, nil
 }
 
 func (fakeRows) Terms(_ context.Context, partition int32, most int, named []string) ([]schemas.DictionaryTerm, error) {
-	return []schemas.DictionaryTerm{{Term: named[0], State: schemas.TermCandidate, Score: 0.5, Pins: int64(partition), People: int64(most), Decided: 3}}, nil
+	return []schemas.DictionaryTerm{{Term: named[0], State: schemas.TermCandidate, Score: 0.5, Pins: int64(partition), People: int64(most), Decided: new(schemas.Timestamp(3))}}, nil
 }
 
 func (fakeRows) Interests(_ context.Context, user schemas.UserID, most int) ([]schemas.UserInterest, error) {
-	return []schemas.UserInterest{{Interest: "interest:tea", Strength: 2.5, Evidence: []schemas.Evidence{{Pin: schemas.PinID(user), Time: schemas.Micros(most)}}}}, nil
+	return []schemas.UserInterest{{Interest: "interest:tea", Strength: 2.5, Evidence: []schemas.Evidence{{Pin: schemas.PinID(user), Time: schemas.Timestamp(most)}}}}, nil
 }
 
 func (fakeRows) Engagement(_ context.Context, interest schemas.InterestID, days int) ([]schemas.SourceEngagement, error) {
