@@ -138,7 +138,6 @@ func (s *Sink) process(ctx context.Context, records []*kgo.Record, to topics.Che
 		return err
 	}
 	s.noteArrivals(records)
-	s.countExpired(batch.Actions)
 	return nil
 }
 
@@ -165,16 +164,6 @@ func (s *Sink) sendToDeadLetters(ctx context.Context, r *kgo.Record, err error) 
 	}
 	s.deps.Metrics.bad.WithLabelValues(r.Topic).Inc()
 	return s.deps.DeadLetters.SendDeadLetter(ctx, topics.Features, r, bad.Reason)
-}
-
-// countExpired counts the actions that Write does not keep.
-func (s *Sink) countExpired(actions []*schemas.EnrichedAction) {
-	kept := keptAfter(schemas.MicrosOf(s.deps.Now()))
-	for _, a := range actions {
-		if floor(a.Timestamp) <= kept {
-			s.deps.Metrics.expired.Inc()
-		}
-	}
 }
 
 // input reads one record of a topic into a batch.

@@ -135,9 +135,6 @@ func TestSink_ActionsBecomeFeatures(t *testing.T) {
 	if arrived, known := sink.Fresh(); !known || time.Since(arrived) > time.Minute || time.Since(arrived) < 0 {
 		t.Errorf("fresh to %v, %v, want a moment ago", arrived, known)
 	}
-	if got := counted(t, w.registry, "smartfeed_features_expired_actions_total"); got != 1 {
-		t.Errorf("expired: got %v, want 1", got)
-	}
 	if err := stop(); err != nil {
 		t.Errorf("Run: %v", err)
 	}

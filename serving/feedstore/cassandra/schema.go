@@ -103,15 +103,6 @@ func createKeyspace(keyspace string, at Cluster) string {
 		keyspace, at.Datacenter, at.Replicas)
 }
 
-// Statements returns the statements that Apply runs on an empty cluster.
-func Statements(cfg Config, at Cluster) []string {
-	all := []string{createKeyspace(cfg.Keyspace, at)}
-	for _, t := range tables(cfg.TTL) {
-		all = append(all, t.create(cfg.Keyspace))
-	}
-	return all
-}
-
 // Apply creates the keyspace, tables and columns that are missing, and sets options that differ. If there is a difference
 // that cannot be changed in place, such as the type of a column, Apply reports all such differences and changes nothing. It
 // returns what it has changed.

@@ -9,11 +9,18 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/golden"
 )
 
-func TestStatements_Golden(t *testing.T) {
+// The golden file has the statements that Apply runs on an empty cluster.
+func TestCreate_Golden(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.TTL = 90 * time.Second
-	got := strings.Join(Statements(cfg, DefaultCluster()), ";\n\n") + ";\n"
-	golden.Text(t, "testdata/schema.cql", got)
+	statements := []string{createKeyspace(cfg.Keyspace, DefaultCluster())}
+	for _, table := range tables(cfg.TTL) {
+		statements = append(statements, table.create(cfg.Keyspace))
+	}
+	golden.Text(t, "testdata/schema.cql", strings.Join(statements, ";
+
+")+";
+")
 }
 
 // A number does not match because its digits contain those of the wanted one.
