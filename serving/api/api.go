@@ -17,7 +17,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -267,17 +266,11 @@ func (c TLSConfig) Validate() error {
 	return nil
 }
 
-// reloadEvery is the minimum interval between two reads of the files.
-const reloadEvery = time.Second
-
-// certificate is the loaded certificate.
+// certificate is the server's certificate. Each handshake reads the files, so a replaced pair is served without a restart.
 type certificate struct {
-	cfg TLSConfig
-	log *slog.Logger
-
-	mu   sync.Mutex
-	pair *tls.Certificate
-	read time.Time
+	cfg  TLSConfig
+	log  *slog.Logger
+	last atomic.Pointer[tls.Certificate] // the last pair that was read
 }
 
 // loadCertificate loads the files, or returns nil if none are configured.
@@ -285,32 +278,29 @@ func loadCertificate(cfg TLSConfig, log *slog.Logger) (*certificate, error) {
 	if cfg.CertFile == "" {
 		return nil, nil
 	}
-	c := &certificate{cfg: cfg, log: log, read: time.Now()}
-	return c, c.load()
+	c := &certificate{cfg: cfg, log: log}
+	if err := c.load(); err != nil {
+		return nil, fmt.Errorf("tls: %w", err)
+	}
+	return c, nil
 }
 
-// load replaces the pair. It returns an error if the files do not match.
+// load returns an error if the files do not match.
 func (c *certificate) load() error {
 	pair, err := tls.LoadX509KeyPair(c.cfg.CertFile, c.cfg.KeyFile)
-	if err != nil {
-		return fmt.Errorf("tls: %w", err)
+	if err == nil {
+		c.last.Store(&pair)
 	}
-	c.pair = &pair
-	return nil
+	return err
 }
 
-// get returns the pair for a handshake. If the files cannot be loaded, it keeps the pair: perhaps only one of them has been
-// replaced so far.
+// get returns the pair for a handshake. If the files cannot be loaded, it returns the previous pair: perhaps only one of them
+// has been replaced so far.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if now := time.Now(); now.Sub(c.read) >= reloadEvery {
-		c.read = now
-		if err := c.load(); err != nil {
-			c.log.Warn("cannot reload the certificate; the previous one stays in use", "error", err)
-		}
+	if err := c.load(); err != nil {
+		c.log.Warn("cannot reload the certificate; the previous one stays in use", "error", err)
 	}
-	return c.pair, nil
+	return c.last.Load(), nil
 }
 
 // settings returns the TLS configuration of the listener.
