@@ -99,7 +99,7 @@ func allMetrics(t *testing.T) map[string]metric {
 		p.kafka = topics.Kafka{Brokers: unreachable}
 		return nil
 	}
-	described(t, found, two, reach, (*App).openFeedStore, (*App).openPeers)
+	described(t, found, two, reach, (*App).openFeedStore)
 	return found
 }
 

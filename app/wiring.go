@@ -282,15 +282,12 @@ func (p *App) openPeers(context.Context) error {
 	}
 	deps := peers.Deps{
 		Owners: owners, Processes: peers.AllMembers{Admin: admin, Groups: p.readerGroups},
-		Partitions: p.cfg.partitions(), Metrics: p.metrics,
+		Partitions: p.cfg.partitions(),
 	}
 	if err := p.configurePeerClient(&deps); err != nil {
 		return err
 	}
-	c, err := peers.NewClient(deps)
-	if err != nil {
-		return err
-	}
+	c := peers.NewClient(deps)
 	p.onCloseDo(c.Close)
 	p.peers = c
 	p.services = peers.Local{Generator: c, Neighbors: c, Retries: c, Interests: c, Insights: c, Known: c, Users: c}

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
@@ -25,13 +24,12 @@ import (
 
 // Deps are the dependencies of a Client.
 type Deps struct {
-	Owners     map[string]Directory  // owners of partitions, by group
-	Processes  ProcessLister         // lists the processes
-	Partitions int32                 // number of partitions of each group
-	Prove      Prove                 // signs a call; nil: no authentication
-	Check      func(string) error    // returns an error for addresses that must not be called; nil: all are permitted
-	TLS        *tls.Config           // for calls over https; nil: over plain HTTP
-	Metrics    prometheus.Registerer // nil: none
+	Owners     map[string]Directory // owners of partitions, by group
+	Processes  ProcessLister        // lists the processes
+	Partitions int32                // number of partitions of each group
+	Prove      Prove                // signs a call; nil: no authentication
+	Check      func(string) error   // returns an error for addresses that must not be called; nil: all are permitted
+	TLS        *tls.Config          // for calls over https; nil: over plain HTTP
 }
 
 // Prove adds to a request with a body the proof that it is from another process of the deployment, as auth.Peers.Sign does.
@@ -45,7 +43,6 @@ type Client struct {
 	processes processes
 	timeout   time.Duration // processTimeout
 	http      *http.Client
-	calls     *prometheus.CounterVec // by call and outcome
 
 	running  context.Context // of settlements
 	stop     context.CancelFunc
@@ -68,8 +65,8 @@ const (
 	idlePerPeer = 128 // idle connections: the usual number of calls in flight to one generator
 )
 
-// NewClient returns a Client and registers its metrics. It does not connect yet.
-func NewClient(deps Deps) (*Client, error) {
+// NewClient returns a Client. It does not connect yet.
+func NewClient(deps Deps) *Client {
 	transport := &http.Transport{
 		DialContext:         (&net.Dialer{Timeout: time.Second}).DialContext, // short, because a peer may be down
 		MaxIdleConnsPerHost: idlePerPeer,
@@ -80,42 +77,31 @@ func NewClient(deps Deps) (*Client, error) {
 		deps: deps, owners: map[string]*owners{},
 		processes: processes{lister: deps.Processes, timeout: listTimeout}, timeout: processTimeout,
 		http: &http.Client{Transport: transport},
-		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "smartfeed_peer_calls_total", Help: "Calls to other processes, by call and outcome.",
-		}, []string{"call", "outcome"}),
 	}
 	for group, directory := range deps.Owners {
 		c.owners[group] = &owners{directory: directory}
 	}
-	if deps.Metrics != nil {
-		if err := deps.Metrics.Register(c.calls); err != nil {
-			return nil, fmt.Errorf("peers: register metrics: %w", err)
-		}
-	}
 	c.running, c.stop = context.WithCancel(context.Background())
 	c.settling.SetLimit(maxSettling)
-	return c, nil
+	return c
 }
 
 // Close aborts the settlements in flight. No other call may be in flight.
 func (c *Client) Close() {
 	c.stop()
-	_ = c.settling.Wait() // the metrics count the outcomes
+	_ = c.settling.Wait() // the generator settles the others itself
 	c.http.CloseIdleConnections()
 }
 
 // Settle sends the outcome of a Served record to the generator. It does not block. If the outcome cannot be sent, the
 // generator settles the record itself, later.
 func (c *Client) Settle(user schemas.UserID, served string, o schemas.Outcome) {
-	sent := c.settling.TryGo(func() error {
+	c.settling.TryGo(func() error {
 		ctx, cancel := context.WithTimeout(c.running, settleTimeout)
 		defer cancel()
 		_, err := callSettle.send(ctx, c, c.rowsOf(topics.Pools, string(user)), settlement{user, served, o})
 		return err
 	})
-	if !sent {
-		c.count(string(callSettle), errors.New("too many in flight"))
-	}
 }
 
 // rows are the rows that a call reads: a group, the owner of the rows, and its partition.
@@ -137,7 +123,6 @@ func rowsIn(group string, partition int32) rows {
 // ctx ends, or for callTimeout if ctx has no deadline.
 func (k call[Req, Resp]) send(ctx context.Context, c *Client, rows rows, request Req) (resp Resp, err error) {
 	defer func() {
-		c.count(string(k), err)
 		if err != nil {
 			err = fmt.Errorf("request %s of %s: %w", k, rows.owner, err)
 		}
@@ -251,17 +236,4 @@ func (c *Client) post(ctx context.Context, url string, body []byte) ([]byte, err
 		err = jsonbound.Check(answered, maxValues)
 	}
 	return answered, err
-}
-
-func (c *Client) count(call string, err error) {
-	outcome := "success"
-	switch {
-	case errors.Is(err, schemas.ErrNotOwner):
-		outcome = "not_owner"
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		outcome = "timeout"
-	case err != nil && !errors.Is(err, schemas.ErrUnknownFeed):
-		outcome = "error"
-	}
-	c.calls.WithLabelValues(call, outcome).Inc()
 }

@@ -26,11 +26,7 @@ func ExampleClient_Waiting() {
 	process := httptest.NewServer(peers.Handler(peers.Local{Generator: local{}}))
 	defer process.Close()
 	address := strings.TrimPrefix(process.URL, "http://")
-	client, err := peers.NewClient(peers.Deps{Owners: map[string]peers.Directory{topics.Pools: directory{0: address, 1: address}}, Partitions: 2})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	client := peers.NewClient(peers.Deps{Owners: map[string]peers.Directory{topics.Pools: directory{0: address, 1: address}}, Partitions: 2})
 	defer client.Close()
 	fmt.Println(client.Waiting(context.Background(), "user:ada"))
 	// Output: 7 <nil>

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,10 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	dto "github.com/prometheus/client_model/go"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
-	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // fakeProcess is a process that returns a status, or fails.
@@ -55,15 +54,30 @@ func hanging(t *testing.T) (address string, requests *atomic.Int64) {
 	return s.Listener.Addr().String(), requests
 }
 
-// countedProcesses returns the number of processes whose result is counted.
-func countedProcesses(t *testing.T, c *Client) (n float64) {
-	t.Helper()
-	for _, outcome := range []string{"success", "not_owner", "timeout", "error"} {
-		var m dto.Metric
-		must.OK(t, c.calls.WithLabelValues(string(callProcess), outcome).Write(&m))
-		n += m.GetCounter().GetValue()
+// completed counts the requests that have failed, and the responses that the client has read.
+type completed struct {
+	next http.RoundTripper
+	n    atomic.Int64
+}
+
+func (c *completed) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := c.next.RoundTrip(r)
+	if err != nil {
+		c.n.Add(1)
+		return nil, err
 	}
-	return n
+	res.Body = closing{res.Body, &c.n}
+	return res, nil
+}
+
+type closing struct {
+	io.ReadCloser
+	n *atomic.Int64
+}
+
+func (c closing) Close() error {
+	c.n.Add(1)
+	return c.ReadCloser.Close()
 }
 
 // Every process except the caller's is queried. One that hangs, fails, is down, or is of a release without this call does not
@@ -82,6 +96,8 @@ func TestProcesses_QueriesAllInParallel(t *testing.T) {
 	}}
 	gone.Close() // only now, because another server could otherwise get its port
 	c := newProcessClient(t, e)
+	done := &completed{next: c.http.Transport}
+	c.http.Transport = done
 	c.timeout, c.processes.timeout = time.Hour, time.Hour // a busy machine may not answer within a second
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -89,7 +105,7 @@ func TestProcesses_QueriesAllInParallel(t *testing.T) {
 	var err error
 	var calling sync.WaitGroup
 	calling.Go(func() { heard, err = c.Processes(ctx, "self:1") })
-	eventually.True(t, "three calls hang, and all others have a result", func() bool { return hung.Load() == 3 && countedProcesses(t, c) == 5 })
+	eventually.True(t, "three calls hang, and all others have a result", func() bool { return hung.Load() == 3 && done.n.Load() == 5 })
 	cancel()
 	calling.Wait()
 	if err != nil {

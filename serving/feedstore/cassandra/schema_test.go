@@ -17,10 +17,7 @@ func TestCreate_Golden(t *testing.T) {
 	for _, table := range tables(cfg.TTL) {
 		statements = append(statements, table.create(cfg.Keyspace))
 	}
-	golden.Text(t, "testdata/schema.cql", strings.Join(statements, ";
-
-")+";
-")
+	golden.Text(t, "testdata/schema.cql", strings.Join(statements, ";\n\n")+";\n")
 }
 
 // A number does not match because its digits contain those of the wanted one.
