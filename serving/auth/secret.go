@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/base64"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -36,19 +33,11 @@ func ReadSecret(file string) ([]byte, error) {
 }
 
 // MakeSecret returns the secret in a file. If the file does not exist, MakeSecret creates it with 256 random bits as one
-// line of text; see secure.CreateFile. made reports whether it did. If several processes create it at the same time, all get
-// the same secret.
+// line of text, and made is true; see secure.LoadOrCreate.
 func MakeSecret(file string) (secret []byte, made bool, err error) {
-	secret, err = ReadSecret(file)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return secret, false, err
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return nil, false, fmt.Errorf("make secret: %w", err)
-	}
 	random := make([]byte, MinSecretBytes)
 	_, _ = rand.Read(random) // never fails
-	made, err = secure.CreateFile(file, []byte(base64.RawURLEncoding.EncodeToString(random)+"\n"))
+	_, made, err = secure.LoadOrCreate(file, []byte(base64.RawURLEncoding.EncodeToString(random)+"\n"))
 	if err != nil {
 		return nil, false, fmt.Errorf("make secret: %w", err)
 	}

@@ -5,10 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 
@@ -125,12 +122,11 @@ func split(b []byte) (fields []string, ok bool) {
 }
 
 // LoadKey returns the cursor key in the file. If the file does not exist, LoadKey creates it with 32 random bytes; see
-// secure.CreateFile. If several processes create it at the same time, all get the same key.
+// secure.LoadOrCreate.
 func LoadKey(file string) ([]byte, error) {
-	key, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		key, err = makeKey(file)
-	}
+	random := make([]byte, 32)
+	_, _ = rand.Read(random) // never fails
+	key, _, err := secure.LoadOrCreate(file, random)
 	if err != nil {
 		return nil, fmt.Errorf("load cursor key: %w", err)
 	}
@@ -138,13 +134,4 @@ func LoadKey(file string) ([]byte, error) {
 		return nil, fmt.Errorf("load cursor key: %s holds %d bytes: want at least %d", file, len(key), minKey)
 	}
 	return key, nil
-}
-
-func makeKey(file string) ([]byte, error) {
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // never fails
-	if _, err := secure.CreateFile(file, key); err != nil {
-		return nil, err
-	}
-	return os.ReadFile(file)
 }
