@@ -44,7 +44,7 @@ func (d deadLetters) Limit(ctx context.Context, limit schemas.RetryLimit, operat
 // Kinds returns the kinds of all dead letters, sorted by name.
 func (d deadLetters) Kinds(ctx context.Context) ([]schemas.RetryKind, error) {
 	names := d.topics("")
-	list, err := gather(ctx, len(names), func(ctx context.Context, i int) ([]schemas.RetryKind, error) {
+	list, err := topics.Gather(ctx, len(names), func(ctx context.Context, i int) ([]schemas.RetryKind, error) {
 		return d.states.RetryKinds(ctx, names[i])
 	})
 	slices.SortFunc(list, func(a, b schemas.RetryKind) int { return strings.Compare(a.Kind, b.Kind) })
@@ -54,7 +54,7 @@ func (d deadLetters) Kinds(ctx context.Context) ([]schemas.RetryKind, error) {
 // Retries returns at most limit dead letters of a kind ("": all) in a state ("": all), the latest state changes first.
 func (d deadLetters) Retries(ctx context.Context, kind string, state schemas.RetryState, limit int) ([]schemas.RetriedDeadLetter, error) {
 	names := d.topics(kind)
-	list, err := gather(ctx, len(names), func(ctx context.Context, i int) ([]schemas.RetriedDeadLetter, error) {
+	list, err := topics.Gather(ctx, len(names), func(ctx context.Context, i int) ([]schemas.RetriedDeadLetter, error) {
 		return d.states.RetriedDeadLetters(ctx, names[i], kind, state, limit)
 	})
 	slices.SortStableFunc(list, func(a, b schemas.RetriedDeadLetter) int { return int(b.Since - a.Since) })
@@ -71,17 +71,4 @@ func (d deadLetters) topics(kind string) []string {
 		names = append(names, t.Name)
 	}
 	return names
-}
-
-// gather calls get concurrently for 0 to n-1 and returns the results in this order.
-func gather[T any](ctx context.Context, n int, get func(ctx context.Context, i int) ([]T, error)) ([]T, error) {
-	results := make([][]T, n)
-	err := topics.Concurrently(ctx, n, func(ctx context.Context, i int) (err error) {
-		results[i], err = get(ctx, i)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return slices.Concat(results...), nil
 }

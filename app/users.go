@@ -51,7 +51,7 @@ type users struct {
 // Users returns the first users whose ids start with prefix, from all partitions. It returns an error if an owner of a
 // partition does not respond.
 func (u users) Users(ctx context.Context, prefix string, limit int) ([]schemas.UserID, error) {
-	list, err := gather(ctx, int(u.partitions), func(ctx context.Context, p int) ([]schemas.UserID, error) {
+	list, err := topics.Gather(ctx, int(u.partitions), func(ctx context.Context, p int) ([]schemas.UserID, error) {
 		return u.rows.Users(ctx, int32(p), prefix, limit)
 	})
 	slices.Sort(list)

@@ -2,6 +2,7 @@ package topics
 
 import (
 	"context"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -19,4 +20,17 @@ func Concurrently(ctx context.Context, n int, f func(ctx context.Context, i int)
 		g.Go(func() error { return f(ctx, i) })
 	}
 	return g.Wait()
+}
+
+// Gather calls get like Concurrently, and returns the concatenated results in the order of the numbers.
+func Gather[T any](ctx context.Context, n int, get func(ctx context.Context, i int) ([]T, error)) ([]T, error) {
+	results := make([][]T, n)
+	err := Concurrently(ctx, n, func(ctx context.Context, i int) (err error) {
+		results[i], err = get(ctx, i)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(results...), nil
 }

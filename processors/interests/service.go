@@ -133,17 +133,12 @@ func (s Service) fromAll(ctx context.Context, limit int, named []string) ([]sche
 		p := topics.Partition(name, s.Partitions)
 		of[p] = append(of[p], name)
 	}
-	lists := make([][]schemas.DictionaryTerm, s.Partitions)
-	err := topics.Concurrently(ctx, len(lists), func(ctx context.Context, p int) (err error) {
-		if limit > 0 || of[p] != nil {
-			lists[p], err = s.Rows.Terms(ctx, int32(p), limit, of[p])
+	return topics.Gather(ctx, len(of), func(ctx context.Context, p int) ([]schemas.DictionaryTerm, error) {
+		if limit <= 0 && of[p] == nil {
+			return nil, nil
 		}
-		return err
+		return s.Rows.Terms(ctx, int32(p), limit, of[p])
 	})
-	if err != nil {
-		return nil, err
-	}
-	return slices.Concat(lists...), nil
 }
 
 // Fold normalizes a text to a term.

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -153,9 +151,8 @@ type KnownUsers interface {
 
 // Every process keeps the id of each deleted user in memory for good. Therefore a request can delete only known users.
 const (
-	// maxUserDeletes limits the deletes of users in one request, and knownCalls the checks in flight.
+	// maxUserDeletes limits the deletes of users in one request.
 	maxUserDeletes = 100
-	knownCalls     = 8
 
 	// knownTimeout limits the time of all checks of a request.
 	knownTimeout = 3 * time.Second
@@ -230,23 +227,11 @@ func (s *Server) unknown(ctx context.Context, deletes []userDelete) (unknown []u
 
 // lookUp returns the deletes of users who are unknown now.
 func (s *Server) lookUp(ctx context.Context, deletes []userDelete) ([]userDelete, error) {
-	known := make([]bool, len(deletes))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(knownCalls)
-	for i, d := range deletes {
-		g.Go(func() (err error) {
-			known[i], err = s.deps.Known.Known(ctx, d.user)
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	var unknown []userDelete
-	for i, d := range deletes {
-		if !known[i] {
-			unknown = append(unknown, d)
+	return topics.Gather(ctx, len(deletes), func(ctx context.Context, i int) ([]userDelete, error) {
+		known, err := s.deps.Known.Known(ctx, deletes[i].user)
+		if known {
+			return nil, err
 		}
-	}
-	return unknown, nil
+		return deletes[i : i+1], err
+	})
 }
