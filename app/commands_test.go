@@ -38,9 +38,7 @@ const deaf = "127.0.0.1:1"
 func TestCommands_PrintJSON(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
-	event, saves := filepath.Join(t.TempDir(), "events"), filepath.Join(t.TempDir(), "saves.yaml")
-	must.OK(t, os.WriteFile(saves, []byte("{name: saves_6h, entity: user, verbs: [save], window: 6h, aggregate: count}"), 0o600))
-	rows := filepath.Join(t.TempDir(), "rows.jsonl")
+	event, rows := filepath.Join(t.TempDir(), "events"), filepath.Join(t.TempDir(), "rows.jsonl")
 	must.OK(t, os.WriteFile(rows, []byte(`{"user":"user:ada","time":"2026-01-02T03:04:05Z"}`), 0o600))
 	text := `{"stream":"follows","id":"c1","time":1,"actor":"user:ada","verb":"follow","object":"user:bob"}`
 	must.OK(t, os.WriteFile(event, []byte(text), 0o600))
@@ -49,12 +47,11 @@ func TestCommands_PrintJSON(t *testing.T) {
 		{"token", "--auth.secret_file", filepath.Join(t.TempDir(), "secret"), "--user", "user:ada"},
 		{"topics", "plan"}, {"topics", "apply"}, {"topics", "verify"}, {"publish", event}, {"wait", "--timeout", processingTimeout},
 		{"simulate", "--for", "0", "--users", "3", "--pins", "3"}, {"wait", "--timeout", processingTimeout}, {"dead-letters", "list"},
-		{"dead-letters", "limit", "pins/objects", "default"}, {"dead-letters", "retry"}, {"dead-letters", "kinds"}, {"dead-letters", "states"}, {"features", "verify"},
+		{"dead-letters", "retry"}, {"query", "get", "dead-letters/kinds"}, {"query", "get", "dead-letters/retries?limit=7"}, {"features", "verify"},
 		{"features", "history", "--rows", rows, "--features", "interests_24h", "--out", rows + ".out"},
-		{"query", "feed", "user:ada"}, {"query", "why", "user:ada", "pin:1"}, {"query", "pool", "user:ada", "related"},
-		{"features", "try", saves, "--user", "user:ada"},
-		{"query", "features"}, {"query", "features", "last_actions", "--user", "user:ada"}, {"query", "status"},
-		{"interests", "list"}, {"interests", "accept", "gaiwan"}, {"interests", "show", "user:ada"}, {"interests", "engagement", "interest:tea"},
+		{"query", "feed", "user:ada"}, {"query", "why", "user:ada", "pin:1"}, {"query", "get", "users/user:ada/pools?source=related"},
+		{"query", "features"}, {"query", "features", "last_actions", "--user", "user:ada"}, {"query", "get", "status"},
+		{"query", "get", "dictionary"}, {"query", "get", "users/user:ada/interests"}, {"query", "get", "interests/interest:tea/engagement"},
 		{"query", "ready"}, {"rebuild", "user:ada"}, {"erase", "user:ada"}, {"doctor", "--timeout", "1m"},
 		{"feed-store", "refill", "--store", "standby", "--feed_store.cassandra.primary.hosts", deaf, "--feed_store.cassandra.standby.hosts", deaf},
 	} {

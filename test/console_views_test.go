@@ -518,7 +518,7 @@ func decidesOnTerms(t *testing.T, b *Browser) {
 // For a long dictionary, the page shows the first terms, then more, up to the maximum of the API. It says how to reach the
 // others.
 func showsMoreTerms(t *testing.T, b *Browser) {
-	const others = "there may be more. To decide about other terms, use smartfeed interests accept, reject, merge or reopen."
+	const others = "there may be more. To decide about other terms, use POST /v1/dictionary/decisions."
 	d := newDesk()
 	terms := func(n int) {
 		list := []any{}

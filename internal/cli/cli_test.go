@@ -132,16 +132,13 @@ func TestCommands_FailWithoutServers(t *testing.T) {
 	must.OK(t, os.WriteFile(rows, []byte(`{"user":"user:ada","time":"2026-01-02T03:04:05Z"}`), 0o600))
 	for _, args := range [][]string{
 		{"topics", "plan"}, {"topics", "apply"}, {"topics", "verify"}, {"publish"}, {"wait", "--timeout", "200ms"},
-		{"dead-letters", "list"}, {"dead-letters", "retry"}, {"dead-letters", "limit", "pins", "0"},
-		{"dead-letters", "kinds"}, {"dead-letters", "states", "--state", "parked"},
+		{"dead-letters", "list"}, {"dead-letters", "retry"},
 		{"simulate", "--for", "0"}, {"import", "lastfm", dataset(t)}, {"import", "lastfm", t.TempDir()},
 		{"erase", "user:ada"}, {"rebuild", "user:ada"}, {"replay", "user:ada"}, {"features", "verify"}, {"features", "history", "--rows", rows, "--out", rows + ".out", "--features", "interests_24h"}, {"doctor", "--timeout", "1s"},
 		{"bench"}, {"process"}, {"serve"}, {"materialize"}, {"pinot", "apply"}, {"pinot", "verify"},
 		{"feed-store", "apply"}, {"feed-store", "verify"}, {"feed-store", "refill"},
-		{"features", "try", os.DevNull, "--user", "user:ada"},
-		{"query", "feed", "user:ada"}, {"query", "why", "user:ada", "pin:1"}, {"query", "pool", "user:ada", "related"},
-		{"query", "features"}, {"query", "status"}, {"query", "ready"},
-		{"interests", "list"}, {"interests", "show", "user:ada"}, {"interests", "engagement", "interest:tea"}, {"interests", "reject", "sale", "--reason", "advertising"},
+		{"query", "feed", "user:ada"}, {"query", "why", "user:ada", "pin:1"}, {"query", "get", "status"},
+		{"query", "features"}, {"query", "ready"},
 	} {
 		t.Run(strings.Join(args[:min(2, len(args))], " "), func(t *testing.T) {
 			t.Parallel()
@@ -161,10 +158,10 @@ func lastLines(text string) string {
 	return text
 }
 
-// Completion offers groups, topics, sources, feeds and features, but no users.
+// Completion offers groups, topics, feeds and features, but no users.
 func TestCompletions(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "smartfeed.yaml")
-	text := "generator: {feeds: {calm: {extends: home}}, external_sources: [{name: trends, url: 'http://192.0.2.1/', timeout: 40ms, max_candidates: 10}]}\n"
+	text := "generator: {feeds: {calm: {extends: home}}}\n"
 	must.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	configured := "SMARTFEED_CONFIG=" + file
 	for _, c := range []struct {
@@ -175,18 +172,13 @@ func TestCompletions(t *testing.T) {
 		{[]string{"rebuild", ""}, []string{"following", "interest", "all"}},
 		{[]string{"replay", ""}, []string{"following", "interest", "all"}},
 		{[]string{"rebuild", "user:ada", "--source", ""}, []string{"following", "interest"}},
-		{[]string{"dead-letters", "limit", ""}, []string{"pins/objects", "follows/fanout"}},
-		{[]string{"dead-letters", "limit", "pins/objects", ""}, []string{"default"}},
-		{[]string{"dead-letters", "states", "--state", ""}, []string{"waiting", "sent", "done", "parked"}},
 		{[]string{"query", "feed", "user:ada", "--feed", ""}, []string{"home", "plain", "calm"}},
 		{[]string{"query", "why", "user:ada", "pin:1", "--feed", ""}, []string{"calm"}},
-		{[]string{"query", "pool", "user:ada", ""}, []string{"following", "related", "trends"}},
 		{[]string{"query", "features", ""}, []string{"interests_24h", "last_actions"}},
 		{[]string{"token", "--scope", ""}, []string{"operate"}},
 		{[]string{"feed-store", "refill", "--store", ""}, []string{"primary", "standby"}},
 		{[]string{"query", "feed", ""}, nil},
-		{[]string{"query", "pool", ""}, nil},
-		{[]string{"interests", "engagement", ""}, nil},
+		{[]string{"query", "get", ""}, nil},
 		{[]string{"erase", "user:"}, nil},
 	} {
 		code, out, _ := execute(t, []string{configured}, append([]string{"__complete"}, c.args...)...)

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -36,7 +35,7 @@ func (p *program) featureCommand() *cobra.Command {
   smartfeed query features pair_author_96h --pair 'user:ada|pin:42'
   smartfeed query features --set ranking --user user:ada --pin pin:42`,
 		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: p.completeNames(0, func(n names) []string { return n.features }),
+		ValidArgsFunction: p.completeNames(func(n names) []string { return n.features }),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			req, err := e.request(names)
 			if err != nil {
@@ -183,12 +182,12 @@ func spelled(value any) (texts []string) {
 		groups := slices.Sorted(maps.Keys(v))
 		slices.SortStableFunc(groups, func(a, b string) int { return cmp.Compare(number(v[b]), number(v[a])) })
 		for _, g := range groups {
-			texts = append(texts, cell(v[g])+" "+g)
+			texts = append(texts, formatted(v[g])+" "+g)
 		}
 	case []any:
 		texts = spelledList(v)
 	default:
-		return []string{cell(v)}
+		return []string{formatted(v)}
 	}
 	if len(texts) == 0 {
 		return []string{"none"}
@@ -228,9 +227,9 @@ func spelledList(list []any) (texts []string) {
 		case e == nil: // a number
 			return []string{vector(list)}
 		case e["value"] != nil: // of top
-			texts = append(texts, cell(e["count"])+" "+cell(e["value"]))
+			texts = append(texts, formatted(e["count"])+" "+formatted(e["value"]))
 		default: // of last
-			texts = append(texts, cell(e["verb"])+" "+cell(e["object"])+" at "+cell(e["timestamp"]))
+			texts = append(texts, formatted(e["verb"])+" "+formatted(e["object"])+" at "+formatted(e["timestamp"]))
 		}
 	}
 	return texts
@@ -241,7 +240,7 @@ func vector(list []any) string {
 	const most = 4
 	first := make([]string, min(len(list), most))
 	for i := range first {
-		first[i] = cell(list[i])
+		first[i] = formatted(list[i])
 	}
 	dots := ""
 	if len(list) > most {
@@ -250,10 +249,10 @@ func vector(list []any) string {
 	return fmt.Sprintf("[%s%s] %d numbers", strings.Join(first, " "), dots, len(list))
 }
 
-// featuresCommand returns the commands for definitions and the training log.
+// featuresCommand returns the commands for the training log.
 func (p *program) featuresCommand() *cobra.Command {
-	return group("features", "Try feature definitions, recompute features, and verify the training log", "  smartfeed features verify -o json",
-		p.tryFeaturesCommand(), p.verifyFeaturesCommand(), p.historyCommand())
+	return group("features", "Recompute features, and verify the training log", "  smartfeed features verify -o json",
+		p.verifyFeaturesCommand(), p.historyCommand())
 }
 
 func (p *program) verifyFeaturesCommand() *cobra.Command {
@@ -332,55 +331,4 @@ The topics are read once for every 100,000 rows. Rows in the order of their time
 	cmd.Flags().StringVar(&files.Out, "out", "", "file to write")
 	cmd.Flags().StringSliceVar(&names, "features", nil, "names of features, and of feature sets after @")
 	return cmd
-}
-
-// maxDefinitionBytes is the maximum length of a definition to try, the same as on the server.
-const maxDefinitionBytes = 16 << 10
-
-func (p *program) tryFeaturesCommand() *cobra.Command {
-	var e evaluation
-	cmd := &cobra.Command{
-		Use:   "try FILE",
-		Short: "Evaluate feature definitions without storing them",
-		Long: `Evaluate the features in FILE on a running server, which does not store the definitions. FILE, or standard input for "-", has
-one definition, a list of at most ten, or the contents of a features.yaml. Errors have the line of FILE.`,
-		Example: "  smartfeed features try saves.yaml --user user:ada\n  smartfeed features try - --user user:ada --pair 'user:ada|pin:42' -o json",
-		Args:    cobra.ExactArgs(1),
-		RunE: requests(p, (*tables).features, func(cmd *cobra.Command, args []string) (request, error) {
-			req, err := e.trial(cmd.InOrStdin(), args[0])
-			return request{path: []string{"features", "try"}, body: req}, err
-		}),
-	}
-	e.flags(cmd)
-	return cmd
-}
-
-// trial returns the request for the file and the flags. Invalid flags are a *command.UsageError.
-func (e *evaluation) trial(stdin io.Reader, file string) (feature.TryRequest, error) {
-	if e.empty() {
-		return feature.TryRequest{}, command.Usagef("want a --user, --pin or --pair")
-	}
-	of, err := e.entities()
-	if err != nil {
-		return feature.TryRequest{}, err
-	}
-	text, err := definitionIn(stdin, file)
-	return feature.TryRequest{Definition: text, Users: of.Users, Pins: of.Pins, Pairs: of.Pairs, At: of.At}, err
-}
-
-// definitionIn reads a file, or standard input for "-", up to the limit of the server.
-func definitionIn(stdin io.Reader, file string) (string, error) {
-	in, err := openInput(stdin, file)
-	if err != nil {
-		return "", fmt.Errorf("read definitions: %w", err)
-	}
-	defer in.Close()
-	text, err := io.ReadAll(io.LimitReader(in, maxDefinitionBytes+1))
-	if err == nil && len(text) > maxDefinitionBytes {
-		err = fmt.Errorf("more than %d bytes", maxDefinitionBytes)
-	}
-	if err != nil {
-		return "", fmt.Errorf("read definitions: %w", err)
-	}
-	return string(text), nil
 }

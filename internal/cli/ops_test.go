@@ -16,7 +16,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
@@ -332,19 +331,16 @@ func TestRetryDeadLetters_PublishesLongOnes(t *testing.T) {
 	}
 }
 
-func TestDeadLettersLimit_OrdersLimits(t *testing.T) {
+func TestLimitRetries_OrdersLimits(t *testing.T) {
 	w := newWire(t)
 	for _, scope := range []string{"nothing/x", "dead-letters"} {
-		if out, _, err := w.smartfeed(t, "", "dead-letters", "limit", scope, "1"); !errors.As(err, new(*command.UsageError)) {
-			t.Errorf("limit %s printed %q, %v, want wrong usage", scope, out, err)
+		if err := ops.LimitRetries(t.Context(), w.Kafka, w.Streams, schemas.RetryLimit{Scope: scope, Rate: 1}, "ann"); !errors.As(err, new(*schemas.BadRecordError)) {
+			t.Errorf("limit %s: got %v, want a wrong scope", scope, err)
 		}
 	}
-	out, _, err := w.smartfeed(t, "", "dead-letters", "limit", "pins/objects", "0", "--operator", "ann", "--priority", "3")
-	if err != nil || out != "retries of pins/objects: 0 a second\n" {
-		t.Errorf("limit printed %q, %v", out, err)
-	}
-	if _, _, err := w.smartfeed(t, "", "dead-letters", "limit", "pins", "default"); err != nil {
-		t.Error(err)
+	want := []schemas.RetryLimit{{Scope: "pins/objects", Priority: 3}, {Scope: "pins", Rate: -1}}
+	for _, limit := range want {
+		must.OK(t, ops.LimitRetries(t.Context(), w.Kafka, w.Streams, limit, "ann"))
 	}
 	var got []schemas.RetryLimit
 	for _, r := range w.Records(topics.RetryOrders) {
@@ -354,7 +350,6 @@ func TestDeadLettersLimit_OrdersLimits(t *testing.T) {
 		}
 		got = append(got, o.Limits...)
 	}
-	want := []schemas.RetryLimit{{Scope: "pins/objects", Priority: 3}, {Scope: "pins", Rate: -1}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("limits (-want +got):\n%s", diff)
 	}

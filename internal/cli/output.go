@@ -65,6 +65,8 @@ type output struct {
 	text    func(io.Writer) error // prints value as a table; nil: its method Text does, or value is one line
 	failure error                 // the error of the command
 	isYAML  bool                  // text prints YAML
+	tables  bool                  // print value as tables
+	columns []string              // of these tables; none: all
 }
 
 // line returns the output of a value whose table is one line.
@@ -115,6 +117,8 @@ func (p *program) print(out io.Writer, o output) error {
 		return printYAML(out, o.value)
 	case o.text != nil:
 		return o.text(out)
+	case o.tables:
+		return printTables(out, o.value, o.columns)
 	case ok:
 		return itself.Text(out)
 	}
@@ -122,31 +126,18 @@ func (p *program) print(out io.Writer, o output) error {
 	return err
 }
 
-// printYAML prints the JSON of a value as YAML, with its keys in the same order.
+// printYAML prints the JSON of a value as YAML.
 func printYAML(out io.Writer, v any) error {
-	text, err := json.Marshal(v)
+	value, err := orderedValue(v)
 	if err != nil {
 		return err
 	}
-	var node yaml.Node
-	if err := yaml.Unmarshal(text, &node); err != nil {
-		return fmt.Errorf("print YAML: %w", err)
-	}
-	inBlocks(&node)
 	enc := yaml.NewEncoder(out)
 	enc.SetIndent(2)
-	if err := enc.Encode(&node); err != nil {
+	if err := enc.Encode(value); err != nil {
 		return fmt.Errorf("print YAML: %w", err)
 	}
 	return enc.Close()
-}
-
-// inBlocks removes the style of JSON: braces, and quotes that YAML does not need.
-func inBlocks(node *yaml.Node) {
-	node.Style = 0
-	for _, child := range node.Content {
-		inBlocks(child)
-	}
 }
 
 // tables writes answers for people. It keeps the first write error until flush.
@@ -168,7 +159,7 @@ func asTables(write func(*tables)) func(io.Writer) error {
 func (t *tables) row(cells ...any) {
 	texts := make([]string, len(cells))
 	for i, c := range cells {
-		texts[i] = printed(cell(c))
+		texts[i] = printed(formatted(c))
 	}
 	t.line(strings.TrimRight(strings.Join(texts, "\t"), "\t"))
 }
@@ -209,9 +200,9 @@ func local(at time.Time) string { return at.Local().Format(time.DateTime) }
 
 func score[T ~float64](s T) string { return strconv.FormatFloat(float64(s), 'f', 3, 64) }
 
-// cell formats a time in the local time zone, an integer in full, any other number with six digits, and decoded lists and
+// formatted formats a time in the local time zone, an integer in full, any other number with six digits, and decoded lists and
 // objects as JSON. A nil time is a dash.
-func cell(v any) string {
+func formatted(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return "none"

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/url"
 	"slices"
@@ -17,17 +18,14 @@ import (
 )
 
 func (p *program) queryCommand() *cobra.Command {
-	return group("query", "Query feeds, pools, features and the status of a running server",
-		"  smartfeed query feed user:ada --limit 5\n  smartfeed query status --http feeds.local:8080",
-		p.feedCommand(), p.whyCommand(), p.poolCommand(), p.featureCommand(), p.statusCommand(), p.readyCommand())
+	return group("query", "Query feeds, features and all other answers of a running server",
+		"  smartfeed query feed user:ada --limit 5\n  smartfeed query get status --http feeds.local:8080",
+		p.feedCommand(), p.whyCommand(), p.featureCommand(), p.getCommand(), p.readyCommand())
 }
 
-// completeNames completes all arguments after the first `after` ones with some of the configured names.
-func (p *program) completeNames(after int, some func(names) []string) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) < after {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
+// completeNames completes all arguments with some of the configured names.
+func (p *program) completeNames(some func(names) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return some(p.names(cmd)), cobra.ShellCompDirectiveNoFileComp
 	}
 }
@@ -35,7 +33,7 @@ func (p *program) completeNames(after int, some func(names) []string) cobra.Comp
 // feedFlag adds the flag --feed.
 func (p *program) feedFlag(cmd *cobra.Command, name *string, help string) {
 	cmd.Flags().StringVar(name, "feed", "", help+" (default home)")
-	completeWith(cmd, "feed", p.completeNames(0, func(n names) []string { return n.feeds }))
+	completeWith(cmd, "feed", p.completeNames(func(n names) []string { return n.feeds }))
 }
 
 // limitFlag adds the flag --limit for the number of things in an answer.
@@ -84,14 +82,9 @@ pages; with -o json, one page per line.`,
 
 // feed prints one page, or all pages.
 func (p *program) feed(cmd *cobra.Command, user schemas.UserID, query url.Values, all bool) error {
-	c, err := p.client(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
 	for shown := 0; ; {
 		r := request{path: []string{"users", string(user), "feed"}, query: query}
-		page, err := send(p, cmd, c, r, func(t *tables, page feed.Page) { t.feed(page, shown, !all) })
+		page, err := send(p, cmd, r, func(t *tables, page feed.Page) { t.feed(page, shown, !all) })
 		if err != nil || !all || page.Next == nil {
 			return err
 		}
@@ -127,30 +120,41 @@ func (t *tables) feed(p feed.Page, shown int, where bool) {
 	}
 }
 
-func (p *program) poolCommand() *cobra.Command {
-	var limit int
-	cmd := &cobra.Command{
-		Use:               "pool USER SOURCE",
-		Short:             "List the candidates of a user from one source, best first",
-		Example:           "  smartfeed query pool user:ada interest",
-		ValidArgsFunction: p.completeNames(1, func(n names) []string { return n.sources }),
-		Args:              cobra.ExactArgs(2),
-		RunE: requests(p, (*tables).pool, func(_ *cobra.Command, args []string) (request, error) {
-			user, err := schemas.ParseUserID(args[0])
-			query := url.Values{"source": {args[1]}, "limit": {strconv.Itoa(limit)}}
-			return request{path: []string{"users", string(user), "pools"}, query: query}, usage(err)
+// getCommand returns the command that prints any answer.
+func (p *program) getCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "get PATH[?QUERY]",
+		Short: "Print the answer of a GET request below /v1",
+		Long: `Print the answer of a GET request to a running server. PATH is below /v1. "%2F" in PATH stands for a slash in an id. The
+reference of the HTTP API lists all requests and their answers.`,
+		Example: "  smartfeed query get status\n  smartfeed query get 'users/user:ada/pools?source=interest&limit=5'\n" +
+			"  smartfeed query get 'dead-letters/retries?state=parked' -o json",
+		Args: cobra.ExactArgs(1),
+		RunE: p.prints(func(cmd *cobra.Command, args []string) (any, error) {
+			r, err := parseRequest(args[0])
+			if err != nil {
+				return nil, usage(err)
+			}
+			answer, err := p.ask(cmd, r)
+			return output{value: answer, tables: true}, err
 		}),
 	}
-	limitFlag(cmd, &limit, "candidates", api.MaxPoolLimit)
-	return cmd
 }
 
-func (t *tables) pool(p schemas.Pool) {
-	t.row("PIN", "SCORE", "CREATED", "AUTHOR", "BOARD")
-	for _, item := range p.Items {
-		t.row(item.Pin, score(item.PoolScore), item.Time.Time(), item.Author, item.Board)
+// parseRequest returns the GET request for an escaped path below /v1 and a query.
+func parseRequest(text string) (request, error) {
+	path, query, _ := strings.Cut(strings.TrimPrefix(text, "/v1/"), "?")
+	values, err := url.ParseQuery(query)
+	r := request{query: values}
+	for segment := range strings.SplitSeq(path, "/") {
+		plain, problem := url.PathUnescape(segment)
+		err = errors.Join(err, problem)
+		r.path = append(r.path, plain)
 	}
-	t.row(fmt.Sprintf("%d of %d candidates", len(p.Items), p.Total))
+	if err != nil {
+		return r, fmt.Errorf("path: %q: %w", text, err)
+	}
+	return r, nil
 }
 
 func (p *program) whyCommand() *cobra.Command {
@@ -278,4 +282,25 @@ func scoreParts(parts map[string]float64) string {
 		texts = append(texts, name+" "+score(parts[name]))
 	}
 	return strings.Join(texts, ", ")
+}
+
+// readyCommand returns the command ready, for health checks in images without another HTTP client.
+func (p *program) readyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "ready",
+		Short:   "Check whether a server is ready: exit code 0 or 1",
+		Example: "  smartfeed query ready --http 127.0.0.1:8080",
+		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
+			c, err := p.client(cmd)
+			if err != nil {
+				return nil, err
+			}
+			defer c.Close()
+			answer, err := c.Get(cmd.Context(), nil, "readyz")
+			return output{value: answer, text: func(out io.Writer) error {
+				_, err := out.Write(answer)
+				return err
+			}}, err
+		}),
+	}
 }

@@ -44,10 +44,6 @@ func TestRequests_PrintTables(t *testing.T) {
 			"new  pin:1  following  1.500  2026-11-20 12:00:00  user:a  Oolong",
 			"  pin:2  interest  1.000  2026-11-20 12:00:00  user:a  Oolong",
 			"answered without: store"),
-		"query pool user:a interest --limit 1": table(
-			"PIN    SCORE  CREATED              AUTHOR  BOARD",
-			"pin:1  2.000  2026-11-20 12:00:00  user:a  board:b",
-			"1 of 7 candidates"),
 		"query why user:a pin:shown --feed plain": table(
 			"pin:shown was shown 2026-11-20 12:00:00, at position 7, from following; it is hidden from the user now: the user or the author blocked the other (user:a)"),
 		"query why user:a pin:1": table(
@@ -72,27 +68,91 @@ func TestRequests_PrintTables(t *testing.T) {
 			"user:a  top        1234567 interest:tea",
 			"missing: none of user:a: empty",
 			"as of 2026-11-20 12:00:00"),
-		"query status": table(
-			"smartfeed v1 is ready",
-			"without gone:1: it does not answer",
+		"query get users/user:a/pools?source=interest&limit=1": table(
+			"source  interest",
+			"total   7",
 			"",
-			"PROCESS  VERSION  STATE",
-			"here:1   v1       ready",
-			"there:1  v0       pools is waiting",
+			"items",
+			"PIN    SCORE  TIME                  AUTHOR  BOARD",
+			"pin:1      2  2026-11-20T12:00:00Z  user:a  board:b"),
+		"query get status": table(
+			"dir  /var/lib/smartfeed",
 			"",
-			"PROCESS  COMPONENT  CONDITION  SINCE                RESTARTS  LAST ERROR",
-			"there:1  pools      waiting    2026-11-20 12:00:00  4         it broke there",
+			"flows",
+			"KEY   RECORDS  TOPIC   WRITERS",
+			"user        9  served  serving",
 			"",
-			"GROUP  PARTITIONS  RECORDS  PER SECOND  LAG  RESTARTS  DEAD LETTERS",
-			"pools  1           12       1.5         3    4         3"),
-		"dead-letters kinds": table(
-			"KIND               WAITING  SENT  DONE  PARKED  NEXT                 RATE     PRIORITY  SET BY",
-			"actions/objects/a  3        0     1     0       2026-11-20 12:00:00  2.5/s    0         the configuration",
-			"actions/objects/b  3        0     1     0       –                    stopped  0         ann"),
-		"dead-letters states --limit 7 --kind actions/objects/a": table(
-			"STATE    ATTEMPTS  SINCE                NEXT                 TOPIC    PARTITION  OFFSET  GROUP    REASON",
-			"waiting  7         2026-11-20 12:00:00  2026-11-20 12:00:00  actions  0          7       objects  odd",
-			"parked   0         2026-11-20 12:00:00  –                    actions  0          0       objects  bad (parked: because)"),
+			"flows.readers",
+			"KEY   GROUP  RECORDS  TOPIC",
+			"user  pools        2  served",
+			"",
+			"groups",
+			"COUNTERS                        GROUP  JOINED  LAG                    READY  RECORDS_PER_SECOND  RESTARTS  STARTS",
+			"{dead_letters: 3, records: 12}  pools  true    {edges: 1, served: 2}  true                1.500         4       1",
+			"",
+			"groups.partitions",
+			"COUNTERS                        PARTITION  PROCESS  STAGE    TABLE_OFFSET",
+			"{dead_letters: 3, records: 12}          0  there:1  running             5",
+			"",
+			"missing  none",
+			"",
+			"components",
+			"CONDITION  LAST_ERROR  NAME   RESTARTS  SINCE",
+			"running    it broke    pools         2  2026-11-20T12:00:00Z",
+			"",
+			"processes",
+			"ADDRESS  MISSING           READY  VERSION",
+			"here:1                     true   v1",
+			"there:1  pools is waiting  false  v0",
+			"",
+			"processes.components",
+			"ADDRESS  CONDITION  LAST_ERROR      NAME   RESTARTS  SINCE",
+			"there:1  waiting    it broke there  pools         4  2026-11-20T12:00:00Z",
+			"",
+			"ready  true",
+			"",
+			"shares",
+			"FEED  ITEMS  SOURCE     TARGET",
+			"home      7  following   0.600",
+			"",
+			"stores",
+			"CONNECTED  KIND       NAME",
+			"true       cassandra  primary",
+			"           pinot      features",
+			"",
+			"unavailable",
+			"SOURCE  REASON",
+			"gone:1  it does not answer",
+			"",
+			"version  v1"),
+		"query get dictionary?limit=7&state=rejected": table(
+			"terms",
+			"TERM        STATE     SCORE  PINS  PEOPLE  RECENT  REASON   OPERATOR  DECIDED",
+			"oolong tea  rejected  1.500     7       3   0.500  a brand  ann       2026-11-20T12:00:00Z"),
+		"query get users/user:a/interests?limit=3": table(
+			"interests",
+			"INTEREST       STRENGTH  SHARE",
+			"interest:tea          2      1",
+			"interest:none         0      0",
+			"",
+			"interests.evidence",
+			"INTEREST      PIN    VERB  WEIGHT  TIME",
+			"interest:tea  pin:1  save       3  2026-11-20T12:00:00Z"),
+		"query get dead-letters/retries?kind=actions/objects/a&limit=7": table(
+			"dead_letters",
+			"KIND               TOPIC    PARTITION  OFFSET  GROUP    REASON  STATE    ATTEMPTS  SINCE                 DUE                   WHY",
+			"actions/objects/a  actions          0       7  objects  odd     waiting         7  2026-11-20T12:00:00Z  2026-11-20T12:00:00Z",
+			"k                  actions          0       0  objects  bad     parked          0  2026-11-20T12:00:00Z                        because"),
+		"query get dead-letters/kinds": table(
+			"kinds",
+			"KIND               TOPIC    GROUP    REASON   RATE  PRIORITY  STATES                                     NEXT                  OPERATOR",
+			"actions/objects/a  actions  objects  a       2.500         0  {done: 1, parked: 0, sent: 0, waiting: 3}  2026-11-20T12:00:00Z",
+			"actions/objects/b  actions  objects  b           0         0  {done: 1, parked: 0, sent: 0, waiting: 3}                        ann"),
+		"query get interests/interest:tea/engagement?days=28": table(
+			"sources",
+			"SOURCE     COUNTS",
+			"direct     {\"\\e[2J\": 5, click: 4}",
+			"following  {impression: 120, save: 28}"),
 	} {
 		t.Run(command, func(t *testing.T) {
 			got, err := at(t, addr, strings.Fields(command)...)
@@ -106,18 +166,12 @@ func TestRequests_PrintTables(t *testing.T) {
 func TestRequests_PrintJSONUnchanged(t *testing.T) {
 	addr := newServer(t)
 	for command, path := range map[string]string{
-		"query feed user:a":                    "/v1/users/user:a/feed",
-		"query pool user:a interest --limit 2": "/v1/users/user:a/pools?source=interest&limit=2",
-		"query why user:a pin:shown":           "/v1/users/user:a/feed/why?pin=pin:shown",
-		"query features":                       "/v1/features",
-		"query status":                         "/v1/status",
-		"query ready":                          "/readyz",
-		"dead-letters kinds":                   "/v1/dead-letters/kinds",
-		"dead-letters states --kind a/b/c --state parked --limit 9": "/v1/dead-letters/retries?kind=a/b/c&state=parked&limit=9",
-		"interests list --state merged --limit 9":                   "/v1/dictionary?state=merged&limit=9",
-		"interests list --state blocked":                            "/v1/dictionary?state=blocked&limit=25",
-		"interests show user:a --limit 2":                           "/v1/users/user:a/interests?limit=2",
-		"interests engagement interest:t --days 3":                  "/v1/interests/interest:t/engagement?days=3",
+		"query feed user:a": "/v1/users/user:a/feed",
+		"query get users/user:a/pools?source=interest&limit=2": "/v1/users/user:a/pools?source=interest&limit=2",
+		"query why user:a pin:shown":                           "/v1/users/user:a/feed/why?pin=pin:shown",
+		"query features":                                       "/v1/features",
+		"query get /v1/status":                                 "/v1/status",
+		"query ready":                                          "/readyz",
 	} {
 		res, err := http.Get(addr + path)
 		must.OK(t, err)
@@ -167,14 +221,14 @@ func TestQuery_ExplainsErrors(t *testing.T) {
 		want       []string
 	}{
 		"problem": {good, "feed user:a --limit 101", []string{"/v1/users/user:a/feed?limit=101: 400 Bad Request", "1 to 100"}},
-		"several problems": {good, "pool user:a " + strings.Repeat("x", 65) + " --limit 0", []string{
+		"several problems": {good, "get users/user:a/pools?source=" + strings.Repeat("x", 65) + "&limit=0", []string{
 			"400 Bad Request", "\n  source ", "\n  limit \"0\": want a number",
 		}},
 		"forged cursor":  {good, "feed user:a --cursor forged", []string{"bad cursor"}},
-		"no server":      {closed.URL, "status", []string{"call server", "connection refused"}},
+		"no server":      {closed.URL, "get status", []string{"call server", "connection refused"}},
 		"not ready":      {busy.URL, "ready", []string{"503"}},
-		"another server": {stranger.URL, "status", []string{"404 Not Found"}},
-		"no JSON":        {talker.URL, "status", []string{"read answer"}},
+		"another server": {stranger.URL, "get status", []string{"404 Not Found"}},
+		"no JSON":        {talker.URL, "get status", []string{"read answer"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := query(t, c.addr, strings.Fields(c.line)...)
@@ -213,5 +267,14 @@ func TestTables_ReplaceControlCharacters(t *testing.T) {
 	got, err := query(t, hostile.URL, "feed", "user:a")
 	if err != nil || !strings.Contains(got, "a�[2Jb�c�d�") {
 		t.Errorf("got %v %q, want a title without control characters", err, got)
+	}
+}
+
+func TestQueryGet_ReportsRefusals(t *testing.T) {
+	addr := newServer(t)
+	for _, path := range []string{"interests/interest:tea/engagement?days=401", "dictionary?state=odd&limit=25", "dead-letters/retries?state=lost&limit=25"} {
+		if _, err := query(t, addr, "get", path); err == nil || errors.As(err, new(*command.UsageError)) {
+			t.Errorf("%s: got %v, want an error that is no wrong usage", path, err)
+		}
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/smartfeed/smartfeed/internal/config"
 	"github.com/smartfeed/smartfeed/internal/progress"
 	"github.com/smartfeed/smartfeed/internal/status"
-	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/client"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/topics"
@@ -113,7 +112,7 @@ func (p *program) server(cmd *cobra.Command) (client.Config, error) {
 }
 
 // names are the names in the configuration that a shell can complete. They do not include users.
-type names struct{ feeds, sources, features []string }
+type names struct{ feeds, features []string }
 
 // names returns the names that completion can offer, or none if the configuration is invalid.
 func (p *program) names(cmd *cobra.Command) names {
@@ -121,13 +120,7 @@ func (p *program) names(cmd *cobra.Command) names {
 	if err != nil {
 		return names{}
 	}
-	n := names{
-		feeds:   slices.Sorted(maps.Keys(cfg.Generator.Feeds)),
-		sources: []string{string(schemas.Following), string(schemas.FromInterest), string(schemas.Related), string(schemas.FromPopular)},
-	}
-	for _, source := range cfg.Generator.ExternalSources {
-		n.sources = append(n.sources, string(source.Name))
-	}
+	n := names{feeds: slices.Sorted(maps.Keys(cfg.Generator.Feeds))}
 	if definitions, err := feature.Load(cfg.FeaturesFile); err == nil {
 		for _, d := range definitions {
 			n.features = append(n.features, d.Name)
@@ -174,32 +167,40 @@ func requests[T any](p *program, table func(*tables, T), of func(cmd *cobra.Comm
 		if err != nil {
 			return err
 		}
-		c, err := p.client(cmd)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		_, err = send(p, cmd, c, r, table)
+		_, err = send(p, cmd, r, table)
 		return err
 	}
 }
 
 // send sends a request, and prints and returns the answer.
-func send[T any](p *program, cmd *cobra.Command, c *client.Client, r request, table func(*tables, T)) (v T, err error) {
-	var answer json.RawMessage
+func send[T any](p *program, cmd *cobra.Command, r request, table func(*tables, T)) (v T, err error) {
+	answer, err := p.ask(cmd, r)
+	if err != nil {
+		return v, err
+	}
+	if err := json.Unmarshal(answer, &v); err != nil {
+		return v, fmt.Errorf("read answer: %w", err)
+	}
+	return v, p.print(cmd.OutOrStdout(), output{value: answer, text: asTables(func(t *tables) { table(t, v) })})
+}
+
+// ask sends a request to a running server, and returns the JSON of its answer.
+func (p *program) ask(cmd *cobra.Command, r request) (answer json.RawMessage, err error) {
+	c, err := p.client(cmd)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
 	path := append([]string{"v1"}, r.path...)
 	if r.body == nil {
 		answer, err = c.Get(cmd.Context(), r.query, path...)
 	} else {
 		answer, err = c.Post(cmd.Context(), r.body, path...)
 	}
-	if err != nil {
-		return v, explained(err)
+	if err == nil && !json.Valid(answer) {
+		err = errors.New("read answer: it is not JSON")
 	}
-	if err := json.Unmarshal(answer, &v); err != nil {
-		return v, fmt.Errorf("read answer: %w", err)
-	}
-	return v, p.print(cmd.OutOrStdout(), output{value: answer, text: asTables(func(t *tables) { table(t, v) })})
+	return answer, explained(err)
 }
 
 // explained returns an error with each problem of a rejected request on its own line, if there are several.

@@ -15,7 +15,7 @@ import (
 // featuresFile describes the keys of a definition.
 func featuresFile(t *testing.T, p *page) {
 	p.text("A file of definitions has the key `features`, with a list of at most %d definitions, in at most %s. "+
-		"`smartfeed features try FILE` checks and evaluates definitions. [How to define a feature](../how-to/features.md).",
+		"`POST /v1/features/try` checks and evaluates definitions. [How to define a feature](../how-to/features.md).",
 		feature.MaxDefinitions, settings.Bytes(feature.MaxFileBytes))
 	p.text("The optional key `feature_sets` has at most %d lists, each with the names of at most %d of the features, under the name of the set: "+
 		"[a-z][a-z0-9_]*, at most %d bytes. A request evaluates the features of the sets that it lists in `feature_sets`.",

@@ -7,7 +7,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
-// The console, the table of `smartfeed query status` and other programs read counters by these names.
+// The console and other programs read counters by these names.
 func TestCounters_JSONNames(t *testing.T) {
 	got, err := json.Marshal(Counters{1, 2, 3, 4, 5, 6, 7, 8, 9})
 	must.OK(t, err)

@@ -47,7 +47,7 @@ async function refreshTerms() {
 function summaryOf(terms, state) {
   if (!terms.length) return 'No terms.';
   if (terms.length < limit) return `${count(terms.length, 'term', 'terms')}.`;
-  return `The first ${whole(terms.length)} terms, by ${state === 'candidate' ? 'score' : 'name'}; there may be more. To decide about other terms, use smartfeed interests accept, reject, merge or reopen.`;
+  return `The first ${whole(terms.length)} terms, by ${state === 'candidate' ? 'score' : 'name'}; there may be more. To decide about other terms, use POST /v1/dictionary/decisions.`;
 }
 
 // showMore shows more terms, and moves the focus to the first of them.
