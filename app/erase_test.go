@@ -321,7 +321,7 @@ func (s *started) eraseAgain() {
 	late.add("users", erased, "update", erased, nil)
 	s.publish(late.events...)
 	s.api().checkErased()
-	if out, err := s.run("erase", erased); err != nil || !strings.Contains(out, "deleted before, on") || !strings.Contains(out, "for ever") {
+	if out, err := s.run("erase", erased); err != nil || !strings.Contains(out, "deleted_before") || !strings.Contains(out, "forever") {
 		s.t.Errorf("erase again: %v: %s", err, out)
 	}
 	s.api().checkErased()

@@ -1,12 +1,5 @@
 package topics
 
-import (
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
-)
-
 // Results counts the deliveries, drops and dead letters of the running processes since their start.
 type Results struct {
 	Deliveries  int64            `json:"deliveries"`             // pins added to pools, one per user and pin
@@ -39,21 +32,4 @@ func growthOfEach(now, before map[string]int64) map[string]int64 {
 		}
 	}
 	return left
-}
-
-// Lines returns the counts for people: deliveries, drops and dead letters.
-func (r Results) Lines() []string {
-	lines := []string{fmt.Sprintf("%-18s %8d", "deliveries", r.Deliveries)}
-	for _, part := range []struct {
-		name string
-		by   map[string]int64
-	}{{"dropped", r.Dropped}, {"dead letters", r.DeadLetters}} {
-		if len(part.by) == 0 {
-			lines = append(lines, fmt.Sprintf("%-18s %8d", part.name, 0))
-		}
-		for _, reason := range slices.Sorted(maps.Keys(part.by)) {
-			lines = append(lines, fmt.Sprintf("%-18s %8d  %s", part.name, part.by[reason], strings.TrimSpace(reason)))
-		}
-	}
-	return lines
 }

@@ -1,7 +1,6 @@
 package topics
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,18 +20,5 @@ func TestWork_Since(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, now.Since(before)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestWork_Lines(t *testing.T) {
-	r := Results{Deliveries: 3, Dropped: map[string]int64{"pools: seen": 2, "objects: bot": 7}}
-	want := strings.Join([]string{
-		"deliveries                3",
-		"dropped                   7  objects: bot",
-		"dropped                   2  pools: seen",
-		"dead letters              0",
-	}, "\n")
-	if got := strings.Join(r.Lines(), "\n"); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"strings"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,23 +35,26 @@ func (p *program) listDeadLettersCommand() *cobra.Command {
 				return nil, err
 			}
 			found, err := ops.ListDeadLetters(cmd.Context(), setup.Kafka, streams, limit)
-			return output{value: append([]api.DeadLetter{}, found...), text: asTables(func(t *tables) { t.deadLetters(found) })}, err
+			text := func(out io.Writer) error { return printDeadLetters(out, found) }
+			return output{value: append([]api.DeadLetter{}, found...), text: text}, err
 		}),
 	}
 	cmd.Flags().IntVar(&limit, "limit", 100, "maximum number of dead letters, 1-10000")
 	return cmd
 }
 
-func (t *tables) deadLetters(list []api.DeadLetter) {
-	t.row("TIME", "TOPIC", "PARTITION", "OFFSET", "GROUP", "RETRIED", "REASON")
-	for _, l := range list {
-		reason := l.Reason
-		if l.Unreadable != "" {
-			reason = "unreadable dead letter: " + l.Unreadable
-		}
-		t.row(l.Time.Time().Format(time.RFC3339), l.Topic, l.DeadLetter.Partition, l.DeadLetter.Offset, l.Group, l.Retried,
-			strings.ReplaceAll(reason, "\n", "; "))
+// printDeadLetters prints dead letters with their times as text, without keys and values.
+func printDeadLetters(out io.Writer, list []api.DeadLetter) error {
+	type row struct {
+		Time time.Time `json:"time"` // instead of that of the dead letter, which is a number in JSON
+		api.DeadLetter
 	}
+	rows := []row{}
+	for _, l := range list {
+		rows = append(rows, row{l.Time.Time(), l})
+	}
+	columns := []string{"time", "topic", "dead_letter_partition", "dead_letter_offset", "group", "retried", "reason", "unreadable"}
+	return printTables(out, rows, columns)
 }
 
 func (p *program) retryDeadLettersCommand() *cobra.Command {

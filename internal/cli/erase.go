@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"time"
 
@@ -36,8 +34,7 @@ and pass it to "smartfeed erase reapply" after you restore a backup.`,
 			if err != nil {
 				return nil, command.Usagef("user: %q: %w", args[0], err)
 			}
-			done, err := p.erase(cmd, user, ops.Eraser{Unknown: unknown, Operator: command.Operator(operator)})
-			return output{value: done, text: func(out io.Writer) error { return printErased(out, done) }}, err
+			return p.erase(cmd, user, ops.Eraser{Unknown: unknown, Operator: command.Operator(operator)})
 		}),
 	}
 	cmd.AddCommand(p.eraseListCommand(), p.eraseReapplyCommand())
@@ -65,22 +62,12 @@ func (p *program) erase(cmd *cobra.Command, user schemas.UserID, eraser ops.Eras
 	}
 	done, err := eraser.Erase(cmd.Context(), user)
 	done.Remains = slices.Concat(remains, done.Remains, cfg.Remains(time.Now()))
+	for i, r := range done.Remains {
+		if r.Until == nil && r.Note == "" {
+			done.Remains[i].Note = "forever"
+		}
+	}
 	return done, err
-}
-
-func printErased(out io.Writer, done ops.Erased) error {
-	fmt.Fprintf(out, "%s is erased: no answer contains the user or their pins\n", done.User)
-	if done.Before != nil {
-		fmt.Fprintf(out, "  deleted before, on %s\n", done.Before.UTC().Format(time.RFC3339))
-	}
-	for _, group := range slices.Sorted(maps.Keys(done.Had)) {
-		fmt.Fprintf(out, "  %-8s %6d rows of the user, now %d\n", group, done.Had[group], done.Has[group])
-	}
-	_, err := fmt.Fprintln(out, "remaining data, which no answer contains:")
-	for _, r := range done.Remains {
-		_, err = fmt.Fprintf(out, "  %s\n", r)
-	}
-	return err
 }
 
 func (p *program) eraseListCommand() *cobra.Command {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/smartfeed/smartfeed/internal/experiment"
 	"github.com/smartfeed/smartfeed/internal/tools/evaluate"
 	"github.com/smartfeed/smartfeed/internal/training"
 )
@@ -41,7 +40,7 @@ little of what the policy would do.`,
 			if report == nil {
 				return nil, err
 			}
-			return output{value: report, text: asTables(func(t *tables) { t.evaluation(report) }), failure: err}, nil
+			return output{value: report, failure: err}, nil
 		}),
 	}
 	f := cmd.Flags()
@@ -53,56 +52,4 @@ little of what the policy would do.`,
 	return cmd
 }
 
-func (t *tables) evaluation(r *evaluate.Report) {
-	t.row(fmt.Sprintf("visits from %s to %s", local(r.From), local(r.To)))
-	for _, x := range r.Experiments {
-		t.experiment(x)
-	}
-	if p := r.Policy; p != nil {
-		t.line("")
-		t.row(fmt.Sprintf("policy: %d places, effective sample size %.0f, overlap %.3f, mean weight %.3f", p.Places, p.EffectiveSampleSize, p.Overlap, p.MeanWeight))
-		t.row(fmt.Sprintf("left out: %d places of other policies, %d without probabilities or outputs", p.NotRandomized, p.Unknown))
-		t.row("ACTION", "ITEMS", "CENSORED", "LOGGED", "IPS", "SNIPS", "DOUBLY ROBUST", "DIFFERENCE")
-		for _, a := range p.Actions {
-			t.row(a.Verb, a.Items, a.Censored, interval(a.Logged), interval(a.IPS), interval(a.SNIPS), interval(a.DoublyRobust), interval(a.Difference))
-		}
-	}
-}
-
-func (t *tables) experiment(x experiment.Experiment) {
-	t.line("")
-	t.row("feed " + x.Feed)
-	t.row("ARM", "SHARE", "USERS", "VISITS", "ITEMS", "SWITCHED")
-	for _, a := range x.Arms {
-		t.row(cmp.Or(a.Arm, "–"), a.Share, a.Users, a.Visits, a.Items, a.Switched)
-	}
-	switch r := x.SampleRatio; {
-	case r == nil:
-	case r.Mismatch:
-		t.row(fmt.Sprintf("SAMPLE RATIO MISMATCH: p = %.2g: the users do not match the shares, so do not compare the arms", r.PValue))
-	default:
-		t.row(fmt.Sprintf("sample ratio: p = %.2g", r.PValue))
-	}
-	t.row("ACTION", "ARM", "COUNT", "CENSORED", "PER ITEM", "PER VISIT", "DIFFERENCE PER ITEM", "DAYS NEEDED")
-	for k := range x.Arms[0].Actions {
-		for _, a := range x.Arms {
-			r := a.Actions[k]
-			t.row(r.Verb, cmp.Or(a.Arm, "–"), r.Count, r.Censored, interval(r.PerItem), interval(r.PerVisit), interval(r.Difference), days(r.DaysNeeded))
-		}
-	}
-}
-
-// interval formats an estimate with its interval.
-func interval(e *experiment.Estimate) string {
-	if e == nil {
-		return "–"
-	}
-	return fmt.Sprintf("%.4f [%.4f, %.4f]", e.Value, e.Low, e.High)
-}
-
-func days(n *float64) string {
-	if n == nil {
-		return "–"
-	}
-	return fmt.Sprintf("%.1f", *n)
 }

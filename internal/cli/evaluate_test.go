@@ -44,7 +44,7 @@ func TestEvaluate_PrintsArmsAndPolicy(t *testing.T) {
 	dir, policy := exported(t, training.Randomized), write(t, "feed: home\nshares: {following: 1, related: 3}\n")
 	out, err := run(t, "evaluate", dir, "--policy", policy, "--action", "save")
 	must.OK(t, err)
-	for _, want := range []string{"feed home", "sample ratio: p = 1", "save    b", "policy: 400 places, effective sample size 320, overlap 0.800", "DOUBLY ROBUST"} {
+	for _, want := range []string{"home  {p_value: 1, mismatch: false}", "home  b    save ", "policy.effective_sample_size    320\npolicy.overlap                0.800\n", "DOUBLY_ROBUST"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("got %q, want %q in it", out, want)
 		}
@@ -61,7 +61,7 @@ func TestEvaluate_PrintsArmsAndPolicy(t *testing.T) {
 // A log that cannot answer for the policy has exit code 1, and the arms are printed.
 func TestEvaluate_RefusesDeterministicLog(t *testing.T) {
 	code, out, problems := execute(t, nil, "evaluate", exported(t, training.Deterministic), "--policy", write(t, "feed: home\n"))
-	if code != 1 || !strings.Contains(out, "save    b") || !strings.Contains(problems, "set generator.feeds.home.randomize") {
+	if code != 1 || !strings.Contains(out, "home  b    save ") || !strings.Contains(problems, "set generator.feeds.home.randomize") {
 		t.Errorf("exit code %d, printed %q and %q", code, out, problems)
 	}
 	if _, err := run(t, "evaluate", t.TempDir()); err == nil || !strings.Contains(err.Error(), "no files *.parquet") {

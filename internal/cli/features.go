@@ -1,10 +1,7 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,7 +9,6 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/serving/client"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/featurelog"
 	"github.com/smartfeed/smartfeed/topics"
@@ -36,19 +32,17 @@ func (p *program) featureCommand() *cobra.Command {
   smartfeed query features --set ranking --user user:ada --pin pin:42`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: p.completeNames(func(n names) []string { return n.features }),
-		RunE: func(cmd *cobra.Command, names []string) error {
+		RunE: p.prints(func(cmd *cobra.Command, names []string) (any, error) {
 			req, err := e.request(names)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			calls := requests(p, (*tables).features, func(*cobra.Command, []string) (request, error) {
-				return request{path: []string{"features"}, body: req}, nil
-			})
 			if e.empty() {
-				calls = requests(p, (*tables).definitions, get("features"))
+				answer, err := p.ask(cmd, request{path: []string{"features"}})
+				return output{value: answer, columns: []string{"name", "entity", "window", "aggregate", "description"}}, err
 			}
-			return calls(cmd, names)
-		},
+			return p.ask(cmd, request{path: []string{"features"}, body: req})
+		}),
 	}
 	cmd.Flags().StringArrayVar(&e.sets, "set", nil, "feature set to evaluate (repeatable)")
 	e.flags(cmd)
@@ -133,122 +127,6 @@ func parseTime(flag, text string) (time.Time, error) {
 	return t, nil
 }
 
-// definitions is the answer of GET /v1/features.
-type definitions struct {
-	Features    []client.Definition
-	FeatureSets map[string][]string `json:"feature_sets"`
-}
-
-func (t *tables) definitions(d definitions) {
-	t.row("NAME", "OF", "WINDOW", "AGGREGATE", "MEANING")
-	for _, f := range d.Features {
-		t.row(f.Name, f.Entity, f.Window, f.Aggregate, f.Description)
-	}
-	for _, set := range slices.Sorted(maps.Keys(d.FeatureSets)) {
-		t.row(fmt.Sprintf("set %s: %s", set, strings.Join(d.FeatureSets[set], ", ")))
-	}
-}
-
-// featureValues is an answer with decoded values.
-type featureValues struct {
-	client.FeaturesAnswer
-	Values map[string]map[string]any `json:"values"`
-}
-
-func (t *tables) features(v featureValues) {
-	t.row("ENTITY", "FEATURE", "VALUE")
-	for _, entity := range slices.Sorted(maps.Keys(v.Values)) {
-		for _, name := range slices.Sorted(maps.Keys(v.Values[entity])) {
-			for _, text := range spelled(v.Values[entity][name]) {
-				t.row(entity, name, text)
-			}
-		}
-	}
-	for _, m := range v.Missing {
-		t.row(fmt.Sprintf("missing: %s of %s: %s", m.Feature, m.Entity, m.Reason))
-	}
-	t.degraded(v.Degraded)
-	t.row("as of " + local(v.AsOf))
-}
-
-// spelled formats a value as one text per part: the groups, greatest first, or the entries of a list.
-func spelled(value any) (texts []string) {
-	switch v := value.(type) {
-	case map[string]any:
-		if times, ok := v["time"].([]any); ok {
-			texts = spelledSequence(times, v)
-			break
-		}
-		groups := slices.Sorted(maps.Keys(v))
-		slices.SortStableFunc(groups, func(a, b string) int { return cmp.Compare(number(v[b]), number(v[a])) })
-		for _, g := range groups {
-			texts = append(texts, formatted(v[g])+" "+g)
-		}
-	case []any:
-		texts = spelledList(v)
-	default:
-		return []string{formatted(v)}
-	}
-	if len(texts) == 0 {
-		return []string{"none"}
-	}
-	return texts
-}
-
-// spelledSequence returns a text per action, with the elements of its columns.
-func spelledSequence(times []any, columns map[string]any) (texts []string) {
-	for i, at := range times {
-		text := ""
-		for _, name := range slices.Sorted(maps.Keys(columns)) {
-			column, _ := columns[name].([]any)
-			if i >= len(column) {
-				continue
-			}
-			switch v := column[i].(type) {
-			case string:
-				text += v + " "
-			case []any:
-				text += vector(v) + " "
-			}
-		}
-		texts = append(texts, text+"at "+local(time.UnixMilli(int64(number(at)))))
-	}
-	return texts
-}
-
-func number(v any) float64 {
-	n, _ := v.(float64)
-	return n
-}
-
-func spelledList(list []any) (texts []string) {
-	for _, entry := range list {
-		switch e, _ := entry.(map[string]any); {
-		case e == nil: // a number
-			return []string{vector(list)}
-		case e["value"] != nil: // of top
-			texts = append(texts, formatted(e["count"])+" "+formatted(e["value"]))
-		default: // of last
-			texts = append(texts, formatted(e["verb"])+" "+formatted(e["object"])+" at "+formatted(e["timestamp"]))
-		}
-	}
-	return texts
-}
-
-// vector formats the first numbers of a vector and how many there are.
-func vector(list []any) string {
-	const most = 4
-	first := make([]string, min(len(list), most))
-	for i := range first {
-		first[i] = formatted(list[i])
-	}
-	dots := ""
-	if len(list) > most {
-		dots = " …"
-	}
-	return fmt.Sprintf("[%s%s] %d numbers", strings.Join(first, " "), dots, len(list))
-}
-
 // featuresCommand returns the commands for the training log.
 func (p *program) featuresCommand() *cobra.Command {
 	return group("features", "Recompute features, and verify the training log", "  smartfeed features verify -o json",
@@ -273,23 +151,11 @@ actions or changes of pins that are no longer in their topics.`,
 				return nil, err
 			}
 			drifts, err := featurelog.Verify(cmd.Context(), defined, dir)
-			text := asTables(func(t *tables) { t.drifts(drifts) })
-			return output{value: drifts, text: text, failure: featurelog.CheckDrifts(drifts)}, err
+			return output{value: drifts, failure: featurelog.CheckDrifts(drifts)}, err
 		}),
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "directory with the files of the log (default: read the topic)")
 	return cmd
-}
-
-func (t *tables) drifts(drifts []featurelog.Drift) {
-	if len(drifts) == 0 {
-		t.row("the log is empty")
-		return
-	}
-	t.row("feature", "compared", "equal", "late", "mismatched", "missing", "skipped", "smape")
-	for _, d := range drifts {
-		t.row(d.Feature, d.Compared, d.Equal, d.Late, d.Mismatched, d.Missing, d.Skipped, fmt.Sprintf("%.6f", d.SMAPE))
-	}
 }
 
 // defined adds the definitions of the configuration to a setup.

@@ -286,7 +286,7 @@ func TestDeadLetters_ListAndRetry(t *testing.T) {
 		t.Errorf("%d orders, want 7", n)
 	}
 	out, _, err = w.smartfeed(t, "", "dead-letters", "list")
-	if err != nil || strings.Count(out, "true") != 9 || !strings.Contains(out, "unreadable dead letter") {
+	if err != nil || strings.Count(out, "true") != 9 || !strings.Contains(out, "UNREADABLE") || !strings.Contains(out, "1970-01-01T00:00:00.011Z  gone ") {
 		t.Errorf("list printed\n%s%v\nwant 9 retried dead letters, one unreadable", out, err)
 	}
 }

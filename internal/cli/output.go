@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 
@@ -59,14 +57,13 @@ func (f *format) forPeople() bool { return f.String() == string(asTable) }
 // commandFunc is the function of a command. It gets the arguments without the flags.
 type commandFunc = func(cmd *cobra.Command, args []string) error
 
-// output is a result without a method Text, or one that is printed although the command fails.
+// output is a result that is printed although the command fails, or with certain columns or another text than a table.
 type output struct {
 	value   any                   // is printed as JSON or YAML; a json.RawMessage is printed as JSON unchanged
-	text    func(io.Writer) error // prints value as a table; nil: its method Text does, or value is one line
-	failure error                 // the error of the command
+	columns []string              // of the tables; none: all
+	text    func(io.Writer) error // prints value for people; nil: its method Text or String does, or printTables
 	isYAML  bool                  // text prints YAML
-	tables  bool                  // print value as tables
-	columns []string              // of these tables; none: all
+	failure error                 // the error of the command
 }
 
 // line returns the output of a value whose table is one line.
@@ -77,7 +74,7 @@ func line(value any, format string, args ...any) output {
 	}}
 }
 
-// prints returns a command's function that prints the result of do: an output, or a value with a method Text.
+// prints returns a command's function that prints the result of do: an output, or its value.
 func (p *program) prints(do func(cmd *cobra.Command, args []string) (any, error)) commandFunc {
 	return func(cmd *cobra.Command, args []string) error {
 		result, err := do(cmd, args)
@@ -106,7 +103,8 @@ func (p *program) printsOf(do func(cmd *cobra.Command, args []string, setup topi
 // print prints a result in the format of --output.
 func (p *program) print(out io.Writer, o output) error {
 	answer, unchanged := o.value.(json.RawMessage)
-	itself, ok := o.value.(interface{ Text(io.Writer) error })
+	itself, hasText := o.value.(interface{ Text(io.Writer) error })
+	line, isLine := o.value.(fmt.Stringer)
 	switch {
 	case p.format == asJSON && unchanged:
 		_, err := out.Write(answer)
@@ -117,13 +115,13 @@ func (p *program) print(out io.Writer, o output) error {
 		return printYAML(out, o.value)
 	case o.text != nil:
 		return o.text(out)
-	case o.tables:
-		return printTables(out, o.value, o.columns)
-	case ok:
+	case hasText:
 		return itself.Text(out)
+	case isLine:
+		_, err := fmt.Fprintln(out, line)
+		return err
 	}
-	_, err := fmt.Fprintln(out, o.value)
-	return err
+	return printTables(out, o.value, o.columns)
 }
 
 // printYAML prints the JSON of a value as YAML.
@@ -140,53 +138,6 @@ func printYAML(out io.Writer, v any) error {
 	return enc.Close()
 }
 
-// tables writes answers for people. It keeps the first write error until flush.
-type tables struct {
-	out *tabwriter.Writer
-	err error
-}
-
-// asTables returns the text of an output that is written as tables.
-func asTables(write func(*tables)) func(io.Writer) error {
-	return func(out io.Writer) error {
-		t := &tables{out: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
-		write(t)
-		return t.flush()
-	}
-}
-
-// row writes one line of cells. It replaces control characters, so that a title cannot control the terminal.
-func (t *tables) row(cells ...any) {
-	texts := make([]string, len(cells))
-	for i, c := range cells {
-		texts[i] = printed(formatted(c))
-	}
-	t.line(strings.TrimRight(strings.Join(texts, "\t"), "\t"))
-}
-
-// line writes a line unchanged. A line without a tab ends the columns above it.
-func (t *tables) line(text string) {
-	if _, err := fmt.Fprintln(t.out, text); t.err == nil {
-		t.err = err
-	}
-}
-
-func (t *tables) flush() error {
-	if err := t.out.Flush(); t.err == nil {
-		t.err = err
-	}
-	if t.err != nil {
-		return fmt.Errorf("print answer: %w", t.err)
-	}
-	return nil
-}
-
-func (t *tables) degraded(without []string) {
-	if len(without) > 0 {
-		t.row("answered without: " + strings.Join(without, ", "))
-	}
-}
-
 func printed(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) { // Cf: for example direction marks
@@ -199,28 +150,3 @@ func printed(text string) string {
 func local(at time.Time) string { return at.Local().Format(time.DateTime) }
 
 func score[T ~float64](s T) string { return strconv.FormatFloat(float64(s), 'f', 3, 64) }
-
-// formatted formats a time in the local time zone, an integer in full, any other number with six digits, and decoded lists and
-// objects as JSON. A nil time is a dash.
-func formatted(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "none"
-	case time.Time:
-		return local(v)
-	case *schemas.Timestamp:
-		if v == nil {
-			return "–"
-		}
-		return local(v.Time())
-	case float64:
-		if v == math.Trunc(v) && math.Abs(v) < 1e15 {
-			return strconv.FormatFloat(v, 'f', 0, 64)
-		}
-		return strconv.FormatFloat(v, 'g', 6, 64)
-	case map[string]any, []any:
-		text, _ := json.Marshal(v) // it was read from JSON
-		return string(text)
-	}
-	return fmt.Sprint(v)
-}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -36,11 +37,6 @@ func (p *program) feedFlag(cmd *cobra.Command, name *string, help string) {
 	completeWith(cmd, "feed", p.completeNames(func(n names) []string { return n.feeds }))
 }
 
-// limitFlag adds the flag --limit for the number of things in an answer.
-func limitFlag(cmd *cobra.Command, limit *int, things string, most int) {
-	cmd.Flags().IntVar(limit, "limit", api.DefaultLimit, fmt.Sprintf("maximum number of %s, 1-%d", things, most))
-}
-
 func (p *program) feedCommand() *cobra.Command {
 	var (
 		name, cursor string
@@ -74,7 +70,7 @@ pages; with -o json, one page per line.`,
 	}
 	p.feedFlag(cmd, &name, "name of the feed")
 	cmd.Flags().StringVar(&cursor, "cursor", "", "cursor of the previous page")
-	limitFlag(cmd, &limit, "items per page", feed.MaxLimit)
+	cmd.Flags().IntVar(&limit, "limit", api.DefaultLimit, fmt.Sprintf("maximum number of items per page, 1-%d", feed.MaxLimit))
 	cmd.Flags().BoolVar(&all, "all", false, "print all pages")
 	cmd.Flags().BoolVar(&peek, "peek", false, "print what a visit would show, and change nothing")
 	return cmd
@@ -82,41 +78,25 @@ pages; with -o json, one page per line.`,
 
 // feed prints one page, or all pages.
 func (p *program) feed(cmd *cobra.Command, user schemas.UserID, query url.Values, all bool) error {
-	for shown := 0; ; {
-		r := request{path: []string{"users", string(user), "feed"}, query: query}
-		page, err := send(p, cmd, r, func(t *tables, page feed.Page) { t.feed(page, shown, !all) })
-		if err != nil || !all || page.Next == nil {
+	for {
+		answer, err := p.ask(cmd, request{path: []string{"users", string(user), "feed"}, query: query})
+		if err != nil {
+			return err
+		}
+		var page feed.Page
+		if err := json.Unmarshal(answer, &page); err != nil {
+			return fmt.Errorf("read answer: %w", err)
+		}
+		columns := []string{"new", "pin", "source", "score", "time", "author", "title"}
+		if err := p.print(cmd.OutOrStdout(), output{value: answer, columns: columns}); err != nil || !all || page.Next == nil {
 			return err
 		}
 		if *page.Next == query.Get("cursor") {
 			return fmt.Errorf("read all pages of %s: the next page has the same cursor; degraded: %s", user, strings.Join(page.Degraded, ", "))
 		}
-		shown += len(page.Items)
 		query.Del("feed")
 		query.Del("peek")
 		query.Set("cursor", *page.Next)
-	}
-}
-
-// feed writes a page whose first item has the number shown+1. If where is set, it also writes how to read the next page.
-func (t *tables) feed(p feed.Page, shown int, where bool) {
-	if shown == 0 {
-		t.row("", "PIN", "SOURCE", "SCORE", "CREATED", "AUTHOR", "TITLE")
-	}
-	for _, item := range p.Items {
-		mark := ""
-		if item.New {
-			mark = "new"
-		}
-		t.row(mark, item.ID, item.Source, score(item.RankScore), item.Time, item.Author, item.Title)
-	}
-	t.degraded(p.Degraded)
-	switch {
-	case !where:
-	case p.Next == nil:
-		t.row("end of the feed")
-	default:
-		t.row("older: --cursor " + *p.Next)
 	}
 }
 
@@ -136,7 +116,7 @@ reference of the HTTP API lists all requests and their answers.`,
 				return nil, usage(err)
 			}
 			answer, err := p.ask(cmd, r)
-			return output{value: answer, tables: true}, err
+			return answer, err
 		}),
 	}
 }
@@ -164,11 +144,22 @@ func (p *program) whyCommand() *cobra.Command {
 		Short:   "Explain why a pin is, was, or is not in a user's feed",
 		Example: "  smartfeed query why user:ada pin:42",
 		Args:    cobra.ExactArgs(2),
-		RunE: requests(p, (*tables).why, func(_ *cobra.Command, args []string) (request, error) {
+		RunE: p.prints(func(cmd *cobra.Command, args []string) (any, error) {
 			user, problem := schemas.ParseUserID(args[0])
 			pin, err := schemas.ParsePinID(args[1])
+			if err := errors.Join(problem, err); err != nil {
+				return nil, usage(err)
+			}
 			query := filled(url.Values{"pin": {string(pin)}, "feed": {name}})
-			return request{path: []string{"users", string(user), "feed", "why"}, query: query}, usage(errors.Join(problem, err))
+			answer, err := p.ask(cmd, request{path: []string{"users", string(user), "feed", "why"}, query: query})
+			if err != nil {
+				return nil, err
+			}
+			var why schemas.Why
+			if err := json.Unmarshal(answer, &why); err != nil {
+				return nil, fmt.Errorf("read answer: %w", err)
+			}
+			return output{value: answer, text: func(out io.Writer) error { return printWhy(out, &why) }}, nil
 		}),
 	}
 	p.feedFlag(cmd, &name, "name of the feed whose rules apply")
@@ -225,15 +216,18 @@ func inWords[T ~string](name T, words map[T]string) string {
 	return string(name)
 }
 
-func (t *tables) why(w *schemas.Why) {
-	t.row(whyLine(w))
+func printWhy(out io.Writer, w *schemas.Why) error {
+	lines := []string{whyLine(w)}
 	if w.Since != 0 {
-		t.row("deferred since " + local(w.Since.Time()))
+		lines = append(lines, "deferred since "+local(w.Since.Time()))
 	}
-	if len(w.Candidates) > 0 {
-		t.line("")
-		t.row("SOURCE", "RANK", "SCORE", "PARTS", "BY", "")
+	if len(w.Degraded) > 0 {
+		lines = append(lines, "answered without: "+strings.Join(w.Degraded, ", "))
 	}
+	for i, line := range lines {
+		lines[i] = printed(line)
+	}
+	table := &block{}
 	for _, c := range w.Candidates {
 		rank, reason := "", "waiting"
 		if c.Rank > 0 {
@@ -242,9 +236,16 @@ func (t *tables) why(w *schemas.Why) {
 		if c.Reason != "" {
 			reason = because(c.Reason)
 		}
-		t.row(c.Source, rank, score(c.RankScore), scoreParts(c.Parts), joined(c.Edges), reason)
+		table.add([]cell{
+			{"source", string(c.Source)}, {"rank", rank}, {"score", score(c.RankScore)}, {"parts", scoreParts(c.Parts)}, {"by", joined(c.Edges)},
+			{"reason", reason},
+		})
 	}
-	t.degraded(w.Degraded)
+	if len(w.Candidates) > 0 {
+		lines = append(lines, "", strings.TrimSuffix(table.text(), "\n"))
+	}
+	_, err := fmt.Fprintln(out, strings.Join(lines, "\n"))
+	return err
 }
 
 // whyLine returns the answer as one sentence.

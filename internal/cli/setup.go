@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"net/url"
@@ -149,39 +148,10 @@ type request struct {
 	body  any        // nil: GET; otherwise POST
 }
 
-// get returns the request of a command without arguments.
-func get(path ...string) func(*cobra.Command, []string) (request, error) {
-	return func(*cobra.Command, []string) (request, error) { return request{path: path}, nil }
-}
-
 // filled returns a query without its empty parameters.
 func filled(query url.Values) url.Values {
 	maps.DeleteFunc(query, func(_ string, values []string) bool { return values[0] == "" })
 	return query
-}
-
-// requests returns a command's function that sends a request and prints the answer: the JSON unchanged, or the T as a table.
-func requests[T any](p *program, table func(*tables, T), of func(cmd *cobra.Command, args []string) (request, error)) commandFunc {
-	return func(cmd *cobra.Command, args []string) error {
-		r, err := of(cmd, args)
-		if err != nil {
-			return err
-		}
-		_, err = send(p, cmd, r, table)
-		return err
-	}
-}
-
-// send sends a request, and prints and returns the answer.
-func send[T any](p *program, cmd *cobra.Command, r request, table func(*tables, T)) (v T, err error) {
-	answer, err := p.ask(cmd, r)
-	if err != nil {
-		return v, err
-	}
-	if err := json.Unmarshal(answer, &v); err != nil {
-		return v, fmt.Errorf("read answer: %w", err)
-	}
-	return v, p.print(cmd.OutOrStdout(), output{value: answer, text: asTables(func(t *tables) { table(t, v) })})
 }
 
 // ask sends a request to a running server, and returns the JSON of its answer.

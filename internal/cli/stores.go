@@ -46,22 +46,9 @@ func (p *program) clustersCommand(cmd *cobra.Command, do func(cassandra.Setup, c
 		if reports == nil {
 			return nil, err
 		}
-		return output{value: reports, text: func(out io.Writer) error { return printClusters(out, reports) }, failure: err}, nil
+		return output{value: reports, columns: []string{"cluster", "ok", "done"}, failure: err}, nil
 	})
 	return cmd
-}
-
-// printClusters prints reports without the problems, which the returned error has.
-func printClusters(out io.Writer, reports []cassandra.Report) error {
-	for _, r := range reports {
-		for _, what := range r.Done {
-			fmt.Fprintf(out, "%s: %s: done\n", r.Cluster, what)
-		}
-		if r.OK {
-			fmt.Fprintf(out, "%s: matches the configuration\n", r.Cluster)
-		}
-	}
-	return nil
 }
 
 // refillCommand returns the command that refills a feed store from the topics.

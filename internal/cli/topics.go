@@ -122,25 +122,9 @@ seconds after the cut-over. With ACLs, the user needs Delete on the topics and g
 		Example: "  smartfeed topics prune --dry-run\n  smartfeed topics prune -o json",
 		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {
 			list, err := generations.Prune(cmd.Context(), setup.Kafka, dryRun)
-			return output{value: list, text: func(out io.Writer) error { return printRetired(out, list, dryRun) }, failure: err}, nil
+			return output{value: list, failure: err}, nil
 		}),
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print the topics that would be deleted, and delete nothing")
 	return cmd
-}
-
-func printRetired(out io.Writer, list []generations.Retired, dryRun bool) error {
-	verb := "deleted"
-	if dryRun {
-		verb = "would delete"
-	}
-	for _, f := range list {
-		for _, topic := range f.Topics {
-			fmt.Fprintf(out, "%s %s\n", verb, topic)
-		}
-	}
-	if len(list) == 0 {
-		fmt.Fprintln(out, "deleted nothing")
-	}
-	return nil
 }

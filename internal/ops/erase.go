@@ -38,18 +38,6 @@ type Remain struct {
 	Note  string     `json:"note,omitempty"`
 }
 
-// String returns one line for people.
-func (r Remain) String() string {
-	until := "for ever"
-	switch {
-	case r.Until != nil:
-		until = "until " + r.Until.UTC().Format("2006-01-02 15:04 MST")
-	case r.Note != "":
-		until = r.Note
-	}
-	return fmt.Sprintf("%-24s %s: %s", r.Where, r.What, until)
-}
-
 // Eraser erases users.
 type Eraser struct {
 	Setup   topics.Setup

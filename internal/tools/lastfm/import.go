@@ -81,7 +81,7 @@ type Summary struct {
 
 	// Results are the counts of the processes, if they responded.
 	Results   *topics.Results `json:"results,omitempty"`
-	NoResults string          `json:"-"` // why Results is unknown
+	NoResults string          `json:"no_results,omitempty"` // why Results is unknown
 }
 
 // Import publishes a set, waits until it is processed, and returns the timing and, if the processes respond, the results.
@@ -128,28 +128,4 @@ func Announce(out io.Writer, c Counts, last time.Time) {
 	fmt.Fprintf(out, "skipping %s dated outside 2005-08-01 … 2011-05-31, %s of artists that no other user tagged\n",
 		command.Count(c.Skipped.Undated, "tag row"), command.Count(c.Skipped.NoPin, "listening row"))
 	fmt.Fprintf(out, "the time of the last action is %s; --last-action %[1]s resumes an interrupted import\n", last.Format(time.RFC3339))
-}
-
-// Text writes the summary as text.
-func (s Summary) Text(out io.Writer) error {
-	events := 0
-	for _, p := range s.Phases {
-		events += p.Events
-		fmt.Fprintf(out, "%-18s %7d events, acknowledged in %.1f s, processed %.1f s later\n", p.Name, p.Events, p.Published, p.Processed)
-	}
-	fmt.Fprintf(out, "%-18s %7d events in %.1f s\n", "imported", events, s.Seconds)
-	return s.printWork(out)
-}
-
-func (s Summary) printWork(out io.Writer) error {
-	lines := []string{"deliveries and drops are unknown: " + s.NoResults}
-	if s.Results != nil {
-		lines = s.Results.Lines()
-	}
-	for _, line := range lines {
-		if _, err := fmt.Fprintln(out, line); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -3,7 +3,6 @@ package simulate
 import (
 	"context"
 	"fmt"
-	"io"
 	"iter"
 	"math"
 	"strconv"
@@ -12,7 +11,6 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/internal/tools/load"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -108,15 +106,4 @@ func ticks(ctx context.Context, perSecond float64) iter.Seq[time.Time] {
 		for limiter.Wait(ctx) == nil && yield(time.Now()) {
 		}
 	}
-}
-
-// Text writes the summary as text.
-func (s Summary) Text(out io.Writer) error {
-	fmt.Fprintf(out, "loaded %s\n", command.Count(s.Loaded, "event"))
-	if s.Seconds == 0 {
-		return nil
-	}
-	_, err := fmt.Fprintf(out, "published %s in %.1f s, %.0f events/s (run %s)\n",
-		command.Count(s.Live, "event"), s.Seconds, float64(s.Live)/s.Seconds, s.Run)
-	return err
 }

@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"bytes"
 	"context"
 	"maps"
 	"strings"
@@ -121,16 +120,4 @@ func TestRun_LimitsWaitForAcknowledgements(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
-}
-
-func TestSummary_Text(t *testing.T) {
-	for want, summary := range map[string]Summary{
-		"loaded 70 events\n": {Loaded: 70},
-		"loaded 70 events\npublished 500 events in 10.0 s, 50 events/s (run x)\n": {Loaded: 70, Live: 500, Seconds: 10, Run: "x"},
-	} {
-		var out bytes.Buffer
-		if err := summary.Text(&out); err != nil || out.String() != want {
-			t.Errorf("printed %q, %v; want %q", out.String(), err, want)
-		}
-	}
 }
