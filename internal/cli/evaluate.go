@@ -51,5 +51,3 @@ little of what the policy would do.`,
 	_ = cmd.MarkFlagFilename("policy", "yaml", "yml") // the flag exists: it was added above
 	return cmd
 }
-
-}
