@@ -11,6 +11,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/internal/tools/export"
 	"github.com/smartfeed/smartfeed/internal/tools/lastfm"
 	"github.com/smartfeed/smartfeed/internal/tools/simulate"
@@ -224,21 +225,13 @@ deleted users are skipped.`,
 }
 
 // parseExport sets the labels and the times of a configuration. allowed may be nil for the predefined verbs.
-func parseExport(cfg *export.Config, labels []string, since, until string, allowed schemas.Verbs) (err error) {
-	if cfg.Dir == "" {
-		return command.Usagef("want --out")
-	}
-	if cfg.Labels, err = export.ParseLabels(labels, schemas.DefaultVerbs().With(allowed)); err != nil {
-		return err
-	}
-	if cfg.Since, err = parseTime("since", since); err != nil {
-		return err
-	}
-	if cfg.Until, err = parseTime("until", until); err != nil {
-		return err
-	}
-	if !cfg.Until.IsZero() && !cfg.Until.After(cfg.Since) {
-		return command.Usagef("--until: %s: want a time after --since", until)
-	}
-	return nil
+func parseExport(cfg *export.Config, labels []string, since, until string, allowed schemas.Verbs) error {
+	var problems [3]error
+	cfg.Labels, problems[0] = export.ParseLabels(labels, schemas.DefaultVerbs().With(allowed))
+	cfg.Since, problems[1] = parseTime("since", since)
+	cfg.Until, problems[2] = parseTime("until", until)
+	all := settings.Problems(problems[:])
+	all.Want(cfg.Dir != "", "want --out")
+	all.Want(cfg.Until.IsZero() || cfg.Until.After(cfg.Since), "--until: %s: want a time after --since", until)
+	return all.Err()
 }

@@ -27,14 +27,9 @@ type exposure struct {
 // exposures compares what users saw in each arm with what they did from their first visit in it on, wherever they did it. All
 // users in an arm count, also those without actions, so the arms are comparable if their users were drawn at random.
 type exposures struct {
-	verbs   []schemas.Verb
 	tallies experiment.Tallies
 
 	seen []exposure // of the present user
-}
-
-func newExposures(verbs []schemas.Verb) *exposures {
-	return &exposures{verbs: verbs, tallies: experiment.Tallies{Verbs: schemas.Strings(verbs)}}
 }
 
 // add adds the entries of a user.
@@ -65,21 +60,24 @@ func (e *exposures) addVisit(at schemas.Micros, visit string) {
 
 // count adds what the present user saw in one arm, and did afterwards, to the tallies.
 func (e *exposures) count(x exposure, entries []entry) {
-	one := experiment.Tally{Count: experiment.Count{Users: 1, Visits: x.visits, Items: x.items}, Actions: make([]experiment.ActionTally, len(e.verbs))}
+	tally := e.tallies.Of(x.feed, x.arm)
+	tally.Users++
+	tally.Visits += x.visits
+	tally.Items += x.items
 	if slices.ContainsFunc(e.seen, func(o exposure) bool { return o.feed == x.feed && o.arm != x.arm }) {
-		one.Switched = 1
+		tally.Switched++
 	}
-	for i, verb := range e.verbs {
-		a := &one.Actions[i]
+	for i := range tally.Actions {
+		a, count := &tally.Actions[i], 0
 		for _, did := range entries {
-			if did.what == string(verb) && did.at >= x.first {
-				a.Count++
+			if did.what == a.Verb && did.at >= x.first {
+				count++
 			}
 		}
-		a.PerItem.Add(float64(a.Count), float64(x.items))
-		a.PerVisit.Add(float64(a.Count), float64(x.visits))
+		a.Count += count
+		a.PerItem.Add(float64(count), float64(x.items))
+		a.PerVisit.Add(float64(count), float64(x.visits))
 	}
-	e.tallies.Of(x.feed, x.arm).Merge(one)
 }
 
 // result returns the tallies of all users that were added.

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/smartfeed/smartfeed/internal/experiment"
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -59,7 +60,7 @@ func (r *Reader) part(s *scan, q schemas.InsightRequest) (part schemas.InsightPa
 	case q.Totals != nil:
 		part.Totals, err = s.totals(*q.Totals)
 	case q.Experiments != nil:
-		e := newExposures(q.Experiments.Verbs)
+		e := exposures{tallies: experiment.Tallies{Verbs: schemas.Strings(q.Experiments.Verbs)}}
 		err = s.eachSequence(today-day(q.Experiments.Days)+1, today+1, e.add)
 		part.Experiments = e.result()
 	default:

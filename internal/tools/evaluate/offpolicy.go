@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/smartfeed/smartfeed/internal/experiment"
 	"github.com/smartfeed/smartfeed/internal/training"
 )
@@ -46,12 +48,17 @@ type estimation struct {
 	*evaluation
 	outputs []string // that the policy uses
 	report  PolicyReport
-	models  []*rewardModel // by label
+	models  [][folds]*rewardModel // by label: each fitted to the rows without a fold of the users
 	known   map[string]bool
 	places  experiment.Users   // the weights, the probability on logged choices, the difference of both, and the places
 	rewards []experiment.Users // by label; see the constants
 	squares float64            // sum of squared weights
 }
+
+const folds = 5
+
+// foldOf returns the fold of a user.
+func foldOf(user string) int { return int(xxhash.Sum64String(user) % folds) }
 
 // The numbers of a user over the places with a label.
 const (
@@ -71,7 +78,11 @@ func (e *evaluation) policy() (*PolicyReport, error) {
 	}
 	s := &estimation{evaluation: e, outputs: outputs, known: map[string]bool{}, places: experiment.Users{}}
 	for _, verb := range e.Actions {
-		s.models, s.rewards = append(s.models, newRewardModel(e.log.Outputs)), append(s.rewards, experiment.Users{})
+		var models [folds]*rewardModel
+		for f := range models {
+			models[f] = newRewardModel(e.log.Outputs)
+		}
+		s.models, s.rewards = append(s.models, models), append(s.rewards, experiment.Users{})
 		s.report.Actions = append(s.report.Actions, PolicyEstimate{Verb: verb})
 	}
 	if err := e.rows(s.fit); err != nil {
@@ -80,8 +91,10 @@ func (e *evaluation) policy() (*PolicyReport, error) {
 	if err := s.checkSupport(); err != nil {
 		return nil, err
 	}
-	for _, m := range s.models {
-		m.solve()
+	for _, models := range s.models {
+		for _, m := range models {
+			m.solve()
+		}
 	}
 	if err := e.rows(s.apply); err != nil {
 		return nil, err
@@ -119,8 +132,10 @@ func (s *estimation) fit(r *training.Row) error {
 		s.known[c.Source] = true
 	}
 	for i, verb := range s.Actions {
-		if acted := r.Acted[verb]; acted != nil {
-			s.models[i].add(r, reward(acted))
+		for f, m := range s.models[i] {
+			if acted := r.Acted[verb]; acted != nil && f != foldOf(r.User) {
+				m.add(r, reward(acted))
+			}
 		}
 	}
 	return nil
@@ -188,7 +203,7 @@ func (s *estimation) apply(r *training.Row) error {
 			continue
 		}
 		s.report.Actions[i].Items++
-		modeled, shown := s.models[i].predict(r, probabilities)
+		modeled, shown := s.models[i][foldOf(r.User)].predict(r, probabilities)
 		y := reward(acted)
 		estimate := modeled + w*(y-shown)
 		s.rewards[i].Add(r.User, each, each*y, each*w*y, each*w, each*estimate, each*(estimate-y))

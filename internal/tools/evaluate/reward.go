@@ -5,32 +5,26 @@ import (
 	"math"
 	"slices"
 
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/smartfeed/smartfeed/internal/training"
 )
 
 const (
-	folds      = 5
 	maxSources = 8    // sources with their own intercept
 	penalty    = 1e-3 // of squared coefficients, relative to the sum of squares of their column
 )
 
-// rewardModel is a ridge regression of the reward of a choice on its score, its outputs, its source and its position. It has
-// one fit per fold, to the rows of the other folds.
+// rewardModel is a ridge regression of the reward of a choice on its score, its outputs, its source and its position.
 type rewardModel struct {
 	outputs   []string
 	sources   []string
-	row       []float64 // of a regression, with the reward in the last column; is reused
-	equations [folds]equations
+	row       []float64   // of the regression, with the reward in the last column; is reused
+	equations [][]float64 // normal equations; the last column has the right side, and after solve the coefficients
 }
 
 func newRewardModel(outputs []string) *rewardModel {
 	m := &rewardModel{outputs: outputs, row: make([]float64, 3+maxSources+len(outputs)+1)}
-	for f := range m.equations {
-		for range len(m.row) - 1 {
-			m.equations[f] = append(m.equations[f], make([]float64, len(m.row)))
-		}
+	for range len(m.row) - 1 {
+		m.equations = append(m.equations, make([]float64, len(m.row)))
 	}
 	return m
 }
@@ -60,42 +54,21 @@ func best(r *training.Row) float64 {
 	return slices.MaxFunc(r.Choices, func(a, b training.Choice) int { return cmp.Compare(a.Score, b.Score) }).Score
 }
 
-// foldOf returns the fold of a user.
-func foldOf(user string) int { return int(xxhash.Sum64String(user) % folds) }
-
-// add adds the shown choice of a row to the fits of the folds without its user.
+// add adds the shown choice of a row.
 func (m *rewardModel) add(r *training.Row, reward float64) {
-	x, own := m.columns(r, r.Choices[r.Choice], best(r)), foldOf(r.User)
+	x := m.columns(r, r.Choices[r.Choice], best(r))
 	x[len(x)-1] = reward
-	for f := range m.equations {
-		if f != own {
-			m.equations[f].add(x)
-		}
-	}
-}
-
-// solve computes the coefficients of all folds.
-func (m *rewardModel) solve() {
-	for f := range m.equations {
-		m.equations[f].solve()
-	}
-}
-
-// equations are the normal equations of a regression. The last column is the right side, and after solve the coefficients.
-type equations [][]float64
-
-// add adds a row of the regression.
-func (e equations) add(x []float64) {
-	for i := range e {
+	for i, equation := range m.equations {
 		for k := range x {
-			e[i][k] += x[i] * x[k]
+			equation[k] += x[i] * x[k]
 		}
 	}
 }
 
 // solve computes the coefficients, by Gauss-Jordan elimination in place, which is stable because the penalty makes the equations
 // positive definite. A column without values has the coefficient 0.
-func (e equations) solve() {
+func (m *rewardModel) solve() {
+	e := m.equations
 	for i := range e {
 		e[i][i] = e[i][i]*(1+penalty) + math.SmallestNonzeroFloat64
 	}
@@ -114,12 +87,12 @@ func (e equations) solve() {
 
 // predict returns the expected reward of a row's place under the given probabilities, and that of the shown choice.
 func (m *rewardModel) predict(r *training.Row, probabilities []float64) (mean, shown float64) {
-	solved, best := m.equations[foldOf(r.User)], best(r)
+	best := best(r)
 	for i, c := range r.Choices {
 		y := 0.0
 		x := m.columns(r, c, best)
-		for k := range solved {
-			y += x[k] * solved[k][len(solved)]
+		for k, equation := range m.equations {
+			y += x[k] * equation[len(m.equations)]
 		}
 		mean += probabilities[i] * y
 		if i == int(r.Choice) {
