@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"unicode"
@@ -18,6 +19,28 @@ func TestOutput_PrintsEveryFormat(t *testing.T) {
 	}
 }
 
+func TestPrintTables(t *testing.T) {
+	long := strings.Repeat("x", maxNested)
+	for value, want := range map[string]string{
+		`[]`:                            "none\n",
+		`{}`:                            "none\n",
+		`7`:                             "7\n",
+		`{"a":{"b":null,"c":[]}}`:       "a.b  none\na.c  none\n",
+		`{"n":12345678901234567890}`:    "n  12345678901234567890\n",
+		`{"n":[1.23456,0.0123456]}`:     "n  1.235, 0.0123\n",
+		`{"s":["a","b\nc"],"t":"1.50"}`: "s  a\n   b; c\nt  1.50\n",
+		`[{"id":"a","n":5,"x":null},{"n":25,"id":"b","more":true}]`:         "ID   N  MORE\na    5\nb   25  true\n",
+		`[{"id":"a","l":[{"p":1,"m":[{"q":2}]}]},{"id":"b","l":[{"p":3}]}]`: "ID\na\nb\n\nl\nID  P\na   1\nb   3\n\nl.m\nID  P  Q\na   1  2\n",
+		`[{"o":{"k":["` + long + `"]}}]`:                                    "O\n{k: [" + long[:maxNested-6] + "…\n",
+		`{"s":"\u001b\ud83d\ude00"}`:                                        "s  \uFFFD\U0001F600\n",
+	} {
+		var out strings.Builder
+		if err := printTables(&out, json.RawMessage(value), nil); err != nil || out.String() != want {
+			t.Errorf("%s: got %v\n%s\nwant\n%s", value, err, out.String(), want)
+		}
+	}
+}
+
 func TestConfigShow_PrintsEveryFormat(t *testing.T) {
 	for flag, want := range map[string]string{
 		"table": "pools:\n  max_candidates: 70\n", "yaml": "pools:\n  max_candidates: 70\n",
@@ -27,8 +50,8 @@ func TestConfigShow_PrintsEveryFormat(t *testing.T) {
 			t.Errorf("-o %s: got %q, %v, want %q", flag, out, err, want)
 		}
 	}
-	if out, err := run(t, "config", "show", "-o", "json"); err != nil || !strings.Contains(out, `"min_affinity": "-.inf"`) {
-		t.Errorf("got %q, %v, want the default steps", out, err)
+	if out, err := run(t, "config", "show", "-o", "json"); err != nil || !strings.Contains(out, `"max_candidates": 500`) {
+		t.Errorf("got %q, %v, want the defaults", out, err)
 	}
 }
 

@@ -105,14 +105,14 @@ type block struct {
 // A cell is a value in a row of a table.
 type cell struct{ column, text string }
 
-// add adds a value with a name. The names of the values in an object start with the name of the object.
+// add adds a value with a name.
 func (d *document) add(name string, value *yaml.Node) {
 	switch {
 	case isTable(value):
 		d.addRows(name, nil, value)
 	case value.Kind == yaml.MappingNode && len(value.Content) > 0:
 		for pair := range slices.Chunk(value.Content, 2) {
-			d.add(strings.TrimPrefix(name+"."+pair[0].Value, "."), pair[1])
+			d.add(below(name, pair[0].Value), pair[1])
 		}
 	case value.Kind == yaml.SequenceNode && len(value.Content) > 0 && value.Content[0].ShortTag() == "!!str":
 		for _, text := range value.Content {
@@ -123,6 +123,9 @@ func (d *document) add(name string, value *yaml.Node) {
 		d.addLine(name, value)
 	}
 }
+
+// below returns the name of a value in an object with a name.
+func below(object, name string) string { return strings.TrimPrefix(object+"."+name, ".") }
 
 // isTable reports whether a value is a list of objects.
 func isTable(value *yaml.Node) bool {
@@ -152,7 +155,7 @@ func (d *document) addRows(title string, of []cell, list *yaml.Node) {
 		}
 		table.add(row)
 		for pair := range slices.Chunk(lists, 2) {
-			d.addRows(title+"."+pair[0].Value, row[:min(len(of)+1, len(row))], pair[1])
+			d.addRows(below(title, pair[0].Value), row[:min(len(of)+1, len(row))], pair[1])
 		}
 	}
 }
