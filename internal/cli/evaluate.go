@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/spf13/cobra"
 

@@ -34,7 +34,7 @@ type rig struct {
 	pulled    *generator.Pulled // for later generators; nil: none
 }
 
-// deletedUsers returns a set of its own, because an erasure adds to it.
+// deletedUsers returns a separate set for each call, because an erasure adds to it.
 func deletedUsers() *deletedtest.Users { return deletedtest.Of("user:deleted") }
 
 func newRig(t *testing.T, cfg pools.Config) *rig { return newRigWith(t, cfg, nil) }

@@ -105,9 +105,7 @@ func emittedOnceAcrossGenerations(t *testing.T, w *proctest.Wire) {
 	g.WaitIdle()
 	g.CreateTopics(topics.TableOf("pools.2"))
 	g.publish(10) // some of the records are in flight
-	copied, err := build.Copy(t.Context(), g.Kafka, build.CopyOptions{
-		Group: topics.Pools, From: 1, To: 2, Keep: func(_, _, _ []byte) bool { return true }, Add: func(int) {},
-	})
+	copied, err := build.Copy(t.Context(), topics.Setup{Kafka: g.Kafka}, 1, 2, func(_, _, _ []byte) bool { return true })
 	if err != nil || copied.Rows == 0 || len(copied.Offsets) != int(g.Kafka.Partitions) {
 		t.Fatalf("copied %+v, %v", copied, err)
 	}

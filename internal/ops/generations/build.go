@@ -142,7 +142,7 @@ func (b *builder) start(ctx context.Context, now generation.Record) (generation.
 	if err != nil {
 		return now, nil, err
 	}
-	copied, err := b.copy(ctx, now.Active, number)
+	copied, err := Copy(ctx, b.Setup, now.Active, number, b.carry.Keep)
 	if err != nil {
 		return now, nil, err
 	}

@@ -25,27 +25,33 @@ const copyBatch = 1000
 
 // copier copies rows to another generation.
 type copier struct {
-	*builder
 	from, to string // names of the generations
+	keep     rows.Keep
+	log      *topics.Log
 	out      *publisher
 	task     topics.Progress
 }
 
-// copy fills the changelog of a new generation with rows of the active one, as of the end of its committed records. It
-// copies the rows to carry over, the applied offsets of the inputs, and the timers. The new generation resumes at these
+// Copy fills the changelog of a new generation of the pools with rows of the active one, as of the end of its committed records.
+// It copies the rows that keep selects, the applied offsets of the inputs, and the timers. The new generation resumes at these
 // offsets. Its topics must exist and be empty, and it must have no members.
-func (b *builder) copy(ctx context.Context, from, to int) (*Copied, error) {
-	client, err := b.Kafka.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RecordDeliveryTimeout(0))
+func Copy(ctx context.Context, s topics.Setup, from, to int, keep rows.Keep) (*Copied, error) {
+	client, err := s.Kafka.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RecordDeliveryTimeout(0))
 	if err != nil {
 		return nil, err
 	}
 	defer client.Close()
+	log, err := topics.NewLog(s.Kafka)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
 	c := copier{
-		builder: b, from: generation.Name(topics.Pools, from), to: generation.Name(topics.Pools, to),
-		out: newPublisher(client, rate.Inf, copyBatch), task: b.Start("copy rows", -1),
+		from: generation.Name(topics.Pools, from), to: generation.Name(topics.Pools, to), keep: keep, log: log,
+		out: newPublisher(client, rate.Inf, copyBatch), task: s.Start("copy rows", -1),
 	}
 	defer c.task.Done()
-	offsets, err := c.run(ctx)
+	offsets, err := c.run(ctx, kadm.NewClient(client))
 	if err != nil {
 		return nil, fmt.Errorf("copy rows of %s to %s: %w", c.from, c.to, err)
 	}
@@ -53,8 +59,8 @@ func (b *builder) copy(ctx context.Context, from, to int) (*Copied, error) {
 }
 
 // run copies the rows and the offsets. It returns the end offset of each partition.
-func (c *copier) run(ctx context.Context) (map[int32]int64, error) {
-	admin, table := kadm.NewClient(c.client), topics.TableOf(c.from)
+func (c *copier) run(ctx context.Context, admin *kadm.Client) (map[int32]int64, error) {
+	table := topics.TableOf(c.from)
 	// Fetch the offsets before the rows: the new generation must start at or before the applied offsets in the rows.
 	committed, err := admin.FetchOffsets(ctx, c.from)
 	if err != nil {
@@ -85,7 +91,7 @@ func (c *copier) run(ctx context.Context) (map[int32]int64, error) {
 // partition copies one partition in order. Therefore the last version of a row stays the last.
 func (c *copier) partition(ctx context.Context, table string, p int32, start, end int64) error {
 	err := c.log.ReadTo(ctx, table, p, start, end, func(r *kgo.Record) error {
-		if !rows.Carries(r.Key, r.Value, topics.TicksOf(c.from), c.carry.Keep) {
+		if !rows.Carries(r.Key, r.Value, topics.TicksOf(c.from), c.keep) {
 			return nil
 		}
 		c.task.Add(1)
