@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -91,24 +90,16 @@ func postObject[Q any](s *Server, answer func(http.ResponseWriter, *http.Request
 
 // postFeatures answers with JSON, or with tensors if the caller accepts them.
 func (s *Server) postFeatures(w http.ResponseWriter, r *http.Request, req feature.Request) error {
-	if !strings.Contains(strings.ToLower(strings.Join(r.Header.Values("Accept"), ",")), binaryContent) {
-		answer, err := s.features(r.Context(), req)
-		if err != nil {
-			return err
-		}
-		return writeJSON(w, http.StatusOK, answer)
-	}
-	form, err := feature.NewTensorForm(s.deps.Features.Definitions(), req)
-	if err != nil {
-		return err
-	}
 	answer, err := s.features(r.Context(), req)
 	if err != nil {
 		return err
 	}
-	head, data, err := form.Encode(answer)
+	if !strings.Contains(strings.ToLower(strings.Join(r.Header.Values("Accept"), ",")), binaryContent) {
+		return writeJSON(w, http.StatusOK, answer)
+	}
+	head, data, err := answer.Tensors(s.deps.Features.Definitions(), req)
 	if err != nil {
-		return fmt.Errorf("write answer: %w", err)
+		return err
 	}
 	w.Header().Set(tensors.Header, strconv.Itoa(len(head)))
 	w.Header().Set("Cache-Control", "no-store")

@@ -10,40 +10,6 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// TensorForm is the form of an answer as tensors, in the binary form of the Open Inference Protocol v2. It has these outputs:
-//
-//	FEATURE         FP64 [entities]: the numbers of a feature, NaN: missing; entities in the order of the request, each once
-//	SEQUENCE.length INT32 [users]: the number of actions of each user, -1: missing
-//	SEQUENCE.time   INT64 [actions]: milliseconds since 1970-01-01 UTC, of the first user's actions, newest first, then of the
-//	                second user's …
-//	SEQUENCE.PATH   BYTES [actions], or of embeddings FP32 or INT8 [actions, elements]; zeros for an action without an
-//	                embedding, or with another number of elements than the first one
-//	SEQUENCE.scale.PATH  FP32 [actions]: the scales of INT8
-type TensorForm struct{ query }
-
-// NewTensorForm returns the form of the answers to a request. It returns a *RequestError if the request is invalid, or if the
-// values of a feature are neither numbers nor a sequence.
-func NewTensorForm(defs []Definition, req Request) (*TensorForm, error) {
-	set, err := newDefinitionSet(defs)
-	if err != nil {
-		return nil, err
-	}
-	q, err := req.checked(set, 0)
-	if err != nil {
-		return nil, err
-	}
-	c := &checker{}
-	for _, d := range slices.Concat(q.ofUser, q.ofPin, q.ofPair) {
-		if !d.isNumber() && d.Aggregate != TakeSequence {
-			c.problem("features: the values of %s have no tensor: want a number or a sequence", d.Name)
-		}
-	}
-	if len(c.problems) > 0 {
-		return nil, &RequestError{Problems: c.problems}
-	}
-	return &TensorForm{q}, nil
-}
-
 // tensorAnswer is the JSON of an answer as tensors.
 type tensorAnswer struct {
 	ModelName  string `json:"model_name"`
@@ -54,28 +20,57 @@ type tensorAnswer struct {
 	tensors.Response
 }
 
-// Encode returns the JSON of an answer and the bytes of its tensors, which follow the JSON.
-func (t *TensorForm) Encode(a Answer) (head, data []byte, err error) {
-	entities := map[Entity][]string{User: schemas.Strings(t.users), Pin: schemas.Strings(t.pins)}
-	for _, p := range t.pairs {
+// Tensors returns the answer to a request as tensors, in the binary form of the Open Inference Protocol v2: JSON, and the bytes that
+// follow it. It has these outputs:
+//
+//	FEATURE         FP64 [entities]: the numbers of a feature, NaN: missing; entities in the order of the request, each once
+//	SEQUENCE.length INT32 [users]: the number of actions of each user, -1: missing
+//	SEQUENCE.time   INT64 [actions]: milliseconds since 1970-01-01 UTC, of the first user's actions, newest first, then of the
+//	                second user's …
+//	SEQUENCE.PATH   BYTES [actions], or of embeddings FP32 or INT8 [actions, elements]; zeros for an action without an
+//	                embedding, or with another number of elements than the first one
+//	SEQUENCE.scale.PATH  FP32 [actions]: the scales of INT8
+//
+// It returns a *RequestError if the values of a feature are neither numbers nor a sequence.
+func (a Answer) Tensors(defs []Definition, req Request) (head, data []byte, err error) {
+	set, err := newDefinitionSet(defs)
+	if err != nil {
+		return nil, nil, err
+	}
+	q, err := req.checked(set, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	entities := map[Entity][]string{User: schemas.Strings(q.users), Pin: schemas.Strings(q.pins)}
+	for _, p := range q.pairs {
 		entities[Pair] = append(entities[Pair], p.String())
 	}
-	answer := tensorAnswer{ModelName: "features"}
+	answer, problems := tensorAnswer{ModelName: "features"}, checker{}
 	answer.Parameters.AsOf, answer.Parameters.Degraded = a.AsOf, strings.Join(a.Degraded, ",")
-	for _, d := range slices.Concat(t.ofUser, t.ofPin, t.ofPair) {
-		if d.Aggregate == TakeSequence {
+	for _, d := range slices.Concat(q.ofUser, q.ofPin, q.ofPair) {
+		switch {
+		case d.Aggregate == TakeSequence:
 			answer.Outputs = append(answer.Outputs, sequenceTensors(a, d, entities[User])...)
-			continue
+		case d.isNumber():
+			answer.Outputs = append(answer.Outputs, numberTensor(a, d.Name, entities[d.Entity]))
+		default:
+			problems.problem("features: the values of %s have no tensor: want a number or a sequence", d.Name)
 		}
-		numbers := make([]float64, len(entities[d.Entity]))
-		for i, entity := range entities[d.Entity] {
-			numbers[i] = a.number(d.Name, entity)
-		}
-		answer.Outputs = append(answer.Outputs, tensors.Tensor{Name: d.Name, Datatype: "FP64", Shape: []int{len(numbers)}, Data: numbers})
+	}
+	if len(problems.problems) > 0 {
+		return nil, nil, &RequestError{problems.problems}
 	}
 	data = tensors.Cut(answer.Outputs)
 	head, err = json.Marshal(answer)
 	return head, data, err
+}
+
+func numberTensor(a Answer, feature string, entities []string) tensors.Tensor {
+	numbers := make([]float64, len(entities))
+	for i, entity := range entities {
+		numbers[i] = a.number(feature, entity)
+	}
+	return tensors.Tensor{Name: feature, Datatype: "FP64", Shape: []int{len(numbers)}, Data: numbers}
 }
 
 // sequenceTensors returns the tensors of a sequence of users.

@@ -24,7 +24,7 @@ features:
 - {name: g, entity: user, aggregate: count, group_by: verb}
 `
 
-func TestTensorForm_Encode(t *testing.T) {
+func TestTensors(t *testing.T) {
 	defs := must.Get(Parse("f", []byte(tensorDefinitions)))(t)
 	req := Request{
 		Features: []string{"s", "n", "p", "q"}, Users: []schemas.UserID{"user:b", "user:a", "user:b", "user:c"},
@@ -38,7 +38,7 @@ func TestTensorForm_Encode(t *testing.T) {
 		"user:b": {"n": nil, "s": Sequence{[]int64{-1}, column([]string{"é"}, [][]float32{{-127, 5}}, 0.25)}},
 		"user:c": {"n": Number(0.5), "s": nil}, "pin:1": {"p": Number(3)}, "user:a|pin:1": {"q": Number(4)},
 	}}
-	head, data, err := must.Get(NewTensorForm(defs, req))(t).Encode(answer)
+	head, data, err := answer.Tensors(defs, req)
 	must.OK(t, err)
 	var decoded struct {
 		Model   string            `json:"model_name"`
@@ -82,10 +82,10 @@ func TestTensorForm_Encode(t *testing.T) {
 	}
 }
 
-func TestTensorForm_RejectsOtherValues(t *testing.T) {
+func TestTensors_RejectsOtherValues(t *testing.T) {
 	defs := must.Get(Parse("f", []byte(tensorDefinitions)))(t)
 	for want, features := range map[string][]string{"the values of g have no tensor: want a number or a sequence": {"n", "g"}, `"x" is not defined`: {"x"}} {
-		_, err := NewTensorForm(defs, Request{Features: features, Users: []schemas.UserID{"user:a"}})
+		_, _, err := Answer{}.Tensors(defs, Request{Features: features, Users: []schemas.UserID{"user:a"}})
 		var bad *RequestError
 		if !errors.As(err, &bad) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: got %v, want %q", features, err, want)
