@@ -24,7 +24,7 @@ func Reference(def Definition, span Span, actions []schemas.EnrichedAction) Resu
 	for _, a := range sorted {
 		_ = e.Add(a) // they are sorted
 	}
-	e.AddKept(sorted)
+	e.AddKept(sorted, true)
 	return e.Results()[0]
 }
 

@@ -150,27 +150,23 @@ func (c *Column) quantize() {
 // HasSequences reports whether a definition is a sequence.
 func (e *Evaluation) HasSequences() bool { return len(e.sequences) > 0 }
 
-// AddKept adds the kept actions of the user to every sequence. They come in any order, and may be repeated. Among them are
-// all with the MaxSequence highest numbers, except expired ones. AddKept changes the list.
-func (e *Evaluation) AddKept(all []*schemas.EnrichedAction) {
+// AddKept adds the kept actions of the user to every sequence. They come in any order, and may be repeated. Unless complete, some
+// were not read, and sequences that need more get the reason Cap. Among the others are all with the MaxSequence highest numbers, except
+// expired ones. AddKept changes the list.
+func (e *Evaluation) AddKept(all []*schemas.EnrichedAction, complete bool) {
 	all, evicted := lastNumbers(all)
 	for _, f := range e.sequences {
+		into := f.into.(*newestActions)
 		for _, a := range all {
 			e.input.EnrichedAction, e.input.at = a, floor(a.Timestamp)
 			if f.window.holds(e.input.at) && e.input.passes(f.def) {
-				f.into.add(&e.input)
+				into.add(&e.input)
 			}
 		}
 		// Later actions have replaced some that were kept as of the end of the window.
 		later := len(all) > 0 && floor(all[0].Timestamp) > f.window.upTo
-		f.window.cut = later && evicted && !f.into.(*newestActions).isFull()
-	}
-}
-
-// StopKept records that some kept actions of the user were not passed to AddKept. Sequences that need more get the reason Cap.
-func (e *Evaluation) StopKept() {
-	for _, f := range e.sequences {
-		f.capped = !f.into.(*newestActions).isFull()
+		f.window.cut = later && evicted && !into.isFull()
+		f.capped = !complete && !into.isFull()
 	}
 }
 

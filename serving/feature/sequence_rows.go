@@ -55,7 +55,7 @@ func (s *EmbeddedStore) readKept(ctx context.Context, db *pebble.DB, user schema
 		}
 		return it.Error()
 	})
-	e.AddKept(all)
+	e.AddKept(all, true)
 	return err
 }
 

@@ -68,10 +68,7 @@ func (s *Store) addKept(ctx context.Context, r *reading, user schemas.UserID, no
 	if err != nil {
 		return err
 	}
-	e.AddKept(p.actions)
-	if p.more {
-		e.StopKept()
-	}
+	e.AddKept(p.actions, !p.more)
 	return nil
 }
 
