@@ -161,7 +161,7 @@ func (g *group) pin(tx *rows.Tx, e *schemas.PinEvent) error {
 		t.removeHot(p)
 	}
 	if c.version && !first {
-		t.changePopular(p)
+		t.refreshPopular(p)
 	}
 	if first || p.deleted() {
 		t.release(p)
@@ -255,7 +255,7 @@ func (g *group) timer(tx *rows.Tx, owner rows.Owner, name []byte, _ time.Time) e
 	case actorsRow:
 		t.expireActors(p)
 	case engagementRow:
-		t.expirePopular(p)
+		t.refreshPopular(p)
 	case heldRow:
 		t.releaseAction(p, name)
 	}

@@ -190,15 +190,20 @@ func (t table) freeSlot(number int64) {
 	t.tx.EmitTo(t.streams.PopularPins.Name, t.tx.Partition(), t.slotKey(number), nil)
 }
 
-// changePopular sends the new version of a popular pin. It removes a deleted one.
-func (t table) changePopular(p *pin) {
+// refreshPopular sends the new version of a popular pin. It removes a pin that was deleted or has reached Config.Popular.MaxAge, for
+// which it sets the timer again: the setting or the time of the creation may have changed.
+func (t table) refreshPopular(p *pin) {
 	e, found := rows.Load[engagement](t.own, []byte{engagementRow})
+	until := p.origin.time.Time().Add(t.cfg.Popular.MaxAge)
 	switch {
 	case !found:
-	case p.deleted():
+	case p.deleted() || !until.After(t.tx.Time()):
 		t.removePopular(p, &e)
-	case t.ownsSlot(p, &e):
-		t.sendPopular(p, &e)
+	default:
+		t.own.SetTimer(until, []byte{engagementRow})
+		if t.ownsSlot(p, &e) {
+			t.sendPopular(p, &e)
+		}
 	}
 }
 
@@ -208,17 +213,4 @@ func (t table) removePopular(p *pin, e *engagement) {
 		t.freeSlot(e.slot)
 	}
 	t.own.Delete([]byte{engagementRow})
-}
-
-// expirePopular removes a pin that has reached Config.Popular.MaxAge.
-func (t table) expirePopular(p *pin) {
-	e, found := rows.Load[engagement](t.own, []byte{engagementRow})
-	until := p.origin.time.Time().Add(t.cfg.Popular.MaxAge)
-	switch {
-	case !found:
-	case until.After(t.tx.Time()): // an earlier setting, or an earlier create
-		t.own.SetTimer(until, []byte{engagementRow})
-	default:
-		t.removePopular(p, &e)
-	}
 }
