@@ -91,7 +91,7 @@ func (s *started) checkCommandTokens(token string) {
 	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	args := []string{"query", "status", "--http", s.server.Addr()}
+	args := []string{"query", "get", "status", "--http", s.server.Addr()}
 	for _, c := range []struct {
 		environ, args []string
 		code          int

@@ -27,7 +27,7 @@ func TestBench_MeasuresAndCleansUp(t *testing.T) {
 	if out, err = s.run("erase", "user:b-reader-1", "-o", "json"); err != nil || !strings.Contains(out, "deleted_before") {
 		t.Errorf("erase a reader again: %v, %s", err, out)
 	}
-	if out, err = s.run("query", "pool", "user:b-watcher-1", "following", "-o", "json"); err != nil || !strings.Contains(out, `"total":0`) {
+	if out, err = s.run("query", "get", "users/user:b-watcher-1/pools?source=following", "-o", "json"); err != nil || !strings.Contains(out, `"total":0`) {
 		t.Errorf("the pool of a watcher: %v, %s", err, out)
 	}
 	out, err = s.run("bench", "--prefix", "c", "--for", "300ms", "--warm-up", "0s", "--timeout", "1m", "--rate", "20",

@@ -215,7 +215,7 @@ func TestSecrets_AreInNoErrorOfCommands(t *testing.T) {
 		{"brokers without logins", login, []string{"topics", "verify", "--kafka", kafka, "--registry", broker.RegistryURL()}},
 		{"pinot", nil, []string{"pinot", "apply", "--pinot.controller", strings.TrimPrefix(refusing.url, "http://"), "--kafka", kafka, "--partitions", "4"}},
 		{"cassandra", nil, []string{"feed-store", "apply", "--feed_store.cassandra.primary.hosts", "127.0.0.1:1"}},
-		{"http", nil, []string{"query", "status", "--http", strings.TrimPrefix(refusing.url, "http://")}},
+		{"http", nil, []string{"query", "get", "status", "--http", strings.TrimPrefix(refusing.url, "http://")}},
 		{"doctor", login, []string{"doctor", "--kafka", kafka, "--registry", refusing.url, "--dir", t.TempDir(), "--http", strings.TrimPrefix(refusing.url, "http://")}},
 	} {
 		code, out, problems := execute(t, slices.Concat(environ, c.environ), c.args...)
