@@ -75,35 +75,33 @@ func (p *Policy) outputs(logged []string) (used []string, err error) {
 // probabilities returns the probability of each choice under the policy. They add up to 0 if all sources of the place have the
 // share 0. outputs are those that the policy uses.
 func (p *Policy) probabilities(choices []training.Choice, outputs []string) []float64 {
-	type source struct{ share, norm, best float64 }
-	sources := map[string]*source{}
-	logits, shares := make([]float64, len(choices)), 0.0
+	list, best, sums, shares := make([]float64, len(choices)), map[string]float64{}, map[string]float64{}, 0.0
 	for i, c := range choices {
-		logits[i] = p.logit(c, outputs)
-		s := sources[c.Source]
-		if s == nil {
-			s = &source{share: c.SourceProbability, best: math.Inf(-1)}
-			if len(p.Shares) > 0 {
-				s.share = p.Shares[c.Source]
-			}
-			sources[c.Source] = s
-			shares += s.share
+		list[i] = p.logit(c, outputs)
+		highest, known := best[c.Source]
+		if !known {
+			shares += p.share(c)
 		}
-		s.best = max(s.best, logits[i])
-	}
-	for i, c := range choices {
-		s := sources[c.Source]
-		logits[i] = math.Exp(logits[i] - s.best) // at most 1, so that nothing overflows
-		s.norm += logits[i]
-	}
-	for i, c := range choices {
-		if s := sources[c.Source]; s.share > 0 {
-			logits[i] *= s.share / shares / s.norm
-		} else {
-			logits[i] = 0
+		if !known || list[i] > highest {
+			best[c.Source] = list[i]
 		}
 	}
-	return logits
+	for i, c := range choices {
+		list[i] = math.Exp(list[i] - best[c.Source]) // at most 1, so that nothing overflows
+		sums[c.Source] += list[i]
+	}
+	for i, c := range choices {
+		list[i] *= p.share(c) / max(shares, math.SmallestNonzeroFloat64) / sums[c.Source]
+	}
+	return list
+}
+
+// share returns the share of a choice's source.
+func (p *Policy) share(c training.Choice) float64 {
+	if len(p.Shares) > 0 {
+		return p.Shares[c.Source]
+	}
+	return c.SourceProbability
 }
 
 // logit returns the logarithm of the weight of a choice within its source.

@@ -5,24 +5,25 @@ import (
 	"math"
 	"slices"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/smartfeed/smartfeed/internal/training"
 )
 
 const (
-	maxSources = 8    // sources with their own intercept
+	intercepts = 32   // of the sources, by their hash
 	penalty    = 1e-3 // of squared coefficients, relative to the sum of squares of their column
 )
 
 // rewardModel is a ridge regression of the reward of a choice on its score, its outputs, its source and its position.
 type rewardModel struct {
 	outputs   []string
-	sources   []string
 	row       []float64   // of the regression, with the reward in the last column; is reused
 	equations [][]float64 // normal equations; the last column has the right side, and after solve the coefficients
 }
 
 func newRewardModel(outputs []string) *rewardModel {
-	m := &rewardModel{outputs: outputs, row: make([]float64, 3+maxSources+len(outputs)+1)}
+	m := &rewardModel{outputs: outputs, row: make([]float64, 3+intercepts+len(outputs)+1)}
 	for range len(m.row) - 1 {
 		m.equations = append(m.equations, make([]float64, len(m.row)))
 	}
@@ -34,16 +35,10 @@ func newRewardModel(outputs []string) *rewardModel {
 func (m *rewardModel) columns(r *training.Row, c training.Choice, best float64) []float64 {
 	clear(m.row)
 	m.row[0], m.row[1], m.row[2] = 1, c.Score-best, 1/float64(1+r.Position)
-	i := slices.Index(m.sources, c.Source)
-	if i < 0 && len(m.sources) < maxSources {
-		i, m.sources = len(m.sources), append(m.sources, c.Source)
-	}
-	if i >= 0 {
-		m.row[3+i] = 1
-	}
+	m.row[3+xxhash.Sum64String(c.Source)%intercepts] = 1
 	for i, output := range m.outputs {
 		if n := c.Outputs[output]; !math.IsNaN(n) {
-			m.row[3+maxSources+i] = n
+			m.row[3+intercepts+i] = n
 		}
 	}
 	return m.row

@@ -57,17 +57,12 @@ func (c Config) withShares(feeds rules.Feeds, extensions Extensions) rules.Feeds
 	for _, s := range extensions.Sources {
 		given[s.Name] = s.Share
 	}
+	maps.DeleteFunc(given, func(_ schemas.Source, share float64) bool { return share == 0 })
 	all := rules.Feeds{}
 	for name, feed := range feeds {
-		feed.Shares = maps.Clone(feed.Shares)
-		for source, share := range given {
-			if _, named := feed.Shares[source]; !named && share > 0 {
-				if feed.Shares == nil {
-					feed.Shares = map[schemas.Source]float64{}
-				}
-				feed.Shares[source] = share
-			}
-		}
+		shares := maps.Clone(given)
+		maps.Copy(shares, feed.Shares)
+		feed.Shares = shares
 		all[name] = feed
 	}
 	return all
