@@ -8,13 +8,13 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/internal/experiment"
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/insights"
@@ -30,26 +30,16 @@ var noon = time.Now().UTC().Truncate(day).Add(12 * time.Hour)
 
 var today = int32(noon.Unix() / (24 * 60 * 60))
 
-// notedUsers is a set of deleted users that contains only the users that Note was called with.
-type notedUsers struct{ sync.Map }
-
-func (d *notedUsers) Has(user schemas.UserID) bool {
-	_, deleted := d.Load(user)
-	return deleted
-}
-
-func (d *notedUsers) Note(user schemas.UserID, at schemas.Micros) { d.Store(user, at) }
-
 type rig struct {
 	*proctest.Wire
 	t       *testing.T
-	deleted *notedUsers
+	deleted *deletedtest.Users
 	member  *proctest.Member
 }
 
 func newRig(t *testing.T) *rig {
 	t.Parallel()
-	r := &rig{Wire: proctest.New(t), t: t, deleted: &notedUsers{}}
+	r := &rig{Wire: proctest.New(t), t: t, deleted: deletedtest.Of()}
 	r.member = r.Start("a", insights.Group(insights.DefaultConfig(), r.Streams, r.deleted))
 	return r
 }

@@ -40,6 +40,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/schemas/visibility"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -58,14 +59,8 @@ func (c Config) SequenceDays() int { return int(c.SequenceRetention / (24 * time
 // Validate reports every value that is out of range.
 func (c Config) Validate() error { return settings.Validate(c) }
 
-// DeletedUsers is the set of deleted users. Note adds a user that may be missing from the set.
-type DeletedUsers interface {
-	Has(user schemas.UserID) bool
-	Note(user schemas.UserID, at schemas.Micros)
-}
-
 // Group returns the topology. cfg must be valid.
-func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
+func Group(cfg Config, s *topics.Streams, deleted visibility.GrowingDeletedUsers) rows.Group {
 	g := &group{days: day(cfg.SequenceDays()), deleted: deleted}
 	return rows.Group{
 		Name: topics.Insights,
@@ -80,7 +75,7 @@ func Group(cfg Config, s *topics.Streams, deleted DeletedUsers) rows.Group {
 
 type group struct {
 	days    day // that sequences are kept
-	deleted DeletedUsers
+	deleted visibility.GrowingDeletedUsers
 }
 
 // The kinds of rows, by the first byte of their names.

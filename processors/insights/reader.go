@@ -13,18 +13,19 @@ import (
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/schemas/visibility"
 )
 
 // Reader reads the partitions that this process owns.
 type Reader struct {
 	view       rows.Reader
 	partitions int32
-	deleted    DeletedUsers
+	deleted    visibility.DeletedUsers
 	scans      *semaphore.Weighted
 }
 
 // NewReader returns a reader of the group's rows. No answer includes the users in deleted.
-func NewReader(view rows.Reader, partitions int32, deleted DeletedUsers) *Reader {
+func NewReader(view rows.Reader, partitions int32, deleted visibility.DeletedUsers) *Reader {
 	return &Reader{view: view, partitions: partitions, deleted: deleted, scans: semaphore.NewWeighted(1)}
 }
 
@@ -74,7 +75,7 @@ type scan struct {
 	ctx     context.Context
 	view    rows.Reader
 	common  string
-	deleted DeletedUsers
+	deleted visibility.DeletedUsers
 }
 
 // stepRows is the number of rows of one snapshot. The partition cannot be handed over while a snapshot is open.
