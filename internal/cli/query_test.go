@@ -29,34 +29,26 @@ func table(lines ...string) string {
 
 func TestRequests_PrintTables(t *testing.T) {
 	addr := newServer(t)
+	first := table(
+		"items",
+		"NEW   PIN    SOURCE     SCORE  TIME                  AUTHOR  TITLE",
+		"true  pin:1  following  1.500  2026-11-20T12:00:00Z  user:a  Oolong",
+		"",
+		"next      good",
+		"degraded  none",
+	)
+	second := table(
+		"items",
+		"NEW    PIN    SOURCE    SCORE  TIME                  AUTHOR  TITLE",
+		"false  pin:2  interest      1  2026-11-20T12:00:00Z  user:a  Oolong",
+		"",
+		"next      none",
+		"degraded  store",
+	)
 	for command, want := range map[string]string{
-		"query feed user:a": table(
-			"items",
-			"NEW   PIN    SOURCE     SCORE  TIME                  AUTHOR  TITLE",
-			"true  pin:1  following  1.500  2026-11-20T12:00:00Z  user:a  Oolong",
-			"",
-			"next      good",
-			"degraded  none"),
-		"query feed user:a --cursor good": table(
-			"items",
-			"NEW    PIN    SOURCE    SCORE  TIME                  AUTHOR  TITLE",
-			"false  pin:2  interest      1  2026-11-20T12:00:00Z  user:a  Oolong",
-			"",
-			"next      none",
-			"degraded  store"),
-		"query feed user:a --all": table(
-			"items",
-			"NEW   PIN    SOURCE     SCORE  TIME                  AUTHOR  TITLE",
-			"true  pin:1  following  1.500  2026-11-20T12:00:00Z  user:a  Oolong",
-			"",
-			"next      good",
-			"degraded  none",
-			"items",
-			"NEW    PIN    SOURCE    SCORE  TIME                  AUTHOR  TITLE",
-			"false  pin:2  interest      1  2026-11-20T12:00:00Z  user:a  Oolong",
-			"",
-			"next      none",
-			"degraded  store"),
+		"query feed user:a":               first,
+		"query feed user:a --cursor good": second,
+		"query feed user:a --all":         first + second,
 		"query why user:a pin:shown --feed plain": table(
 			"pin:shown was shown 2026-11-20 12:00:00, at position 7, from following; it is hidden from the user now: the user or the author blocked the other (user:a)"),
 		"query why user:a pin:1": table(
