@@ -122,7 +122,7 @@ func consume(ctx context.Context, cfg ConsumerConfig, handle handler, opts ...kg
 		kgo.KeepControlRecords(),        // markers are committed too, so that the lag reaches zero
 		kgo.RequireStableFetchOffsets(), // an offset inside an open transaction is not final
 		kgo.SessionTimeout(6 * time.Second),
-		kgo.HeartbeatInterval(time.Second),
+		kgo.HeartbeatInterval(2 * time.Second), // a third of the session timeout, as Kafka recommends
 		kgo.RebalanceTimeout(cfg.Kafka.rebalanceTimeout()),
 	}, opts...)...)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -22,6 +23,10 @@ type FollowConfig struct {
 	// Joined is called whenever the checkpoint has been committed, so that Wait sees it; nil: no call.
 	Joined func()
 }
+
+// followMaxWait is the time that a broker waits for records. It delays no rebalance, because the group has one member, and spares a
+// quiet process most of its fetches.
+const followMaxWait = 5 * time.Second
 
 // Follow is Consume for a process that reads every partition and keeps its own checkpoint. Follow commits the checkpoint to
 // the brokers for Wait, but never resumes from it. handle must make the effect of the records and the new checkpoint
@@ -45,7 +50,7 @@ func Follow(ctx context.Context, f FollowConfig, handle func(ctx context.Context
 		}
 		p.advance(to)
 		return nil
-	}, kgo.AdjustFetchOffsetsFn(p.resume), kgo.OnPartitionsAssigned(func(ctx context.Context, client *kgo.Client, _ map[string][]int32) {
+	}, kgo.FetchMaxWait(followMaxWait), kgo.AdjustFetchOffsetsFn(p.resume), kgo.OnPartitionsAssigned(func(ctx context.Context, client *kgo.Client, _ map[string][]int32) {
 		if err := f.join(ctx, client, p); err != nil {
 			fail(err)
 		}
