@@ -202,9 +202,9 @@ published actions. Each --label VERB=WINDOW adds two columns:
   label_VERB        whether the user acted on the pin with the verb within the window after the visit; null if unknown
   label_VERB_after  seconds from the visit to the first such action; null if there was none
 
-A label is unknown if the window has not ended, or if the topic no longer has all actions of the window. A repeated command
-continues after the files in OUT. It replaces files of visits whose windows had not ended, which end in -open.parquet. Visits of
-deleted users are skipped.`,
+In each partition, the command stops before the first visit with a window that has not ended. A label is unknown if the topic
+no longer has all actions of the window. A repeated command continues after the files in OUT. Visits of deleted users are
+skipped.`,
 		Example: "  smartfeed training export --label save=24h --label hide=24h --out training\n" +
 			"  smartfeed training export --label save=1h --out training --since 2026-11-20T00:00:00Z -o json",
 		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {

@@ -33,7 +33,7 @@ type ActionTally struct {
 type ActionCount struct {
 	Verb     string `json:"verb"`
 	Count    int    `json:"count"`
-	Censored int    `json:"censored"` // items whose window had not ended
+	Censored int    `json:"censored"` // items without a known label
 }
 
 // Merge adds the counts of other users of the arm, with the same verbs.

@@ -60,7 +60,7 @@ type Choice struct {
 type Row struct {
 	Item
 	// Acted tells, by the verb of a label, whether the user acted on the item within the label's window. nil: censored, because
-	// the log ends before the window.
+	// the label is unknown.
 	Acted map[string]*bool
 }
 

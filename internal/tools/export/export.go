@@ -13,8 +13,7 @@
 // continues after the last offset in the files. Each item is in the files once, even after kills: a file gets its name when it is
 // complete.
 //
-// The last files of a partition can contain visits whose windows have not ended. Their names end in -open.parquet. The next
-// Run replaces them.
+// In each partition, Run stops before the first visit with a window that has not ended. A later Run writes it.
 //
 // This holds for one directory, which one process writes at a time, one topic and one set of labels. The metadata of the files
 // contain the topic and the labels, and Run refuses to add files with others.
@@ -44,7 +43,7 @@ type Config struct {
 	// Since and Until bound the times of the visits. Visits before Since are skipped. In each partition, Run stops before the
 	// first visit at or after Until. A zero time is no bound.
 	Since, Until time.Time
-	Now          time.Time // windows that end later are open
+	Now          time.Time // Run stops, too, before the first visit with a window that ends now or later
 
 	// MaxBatchBytes bounds the memory for a batch: the size of its encoded visits. The decoded visits take several times as much.
 	MaxBatchBytes int
@@ -53,20 +52,29 @@ type Config struct {
 // DefaultConfig returns a configuration without labels.
 func DefaultConfig() Config { return Config{MaxBatchBytes: 32 << 20} }
 
+// end returns the time at which the visits to write end.
+func (c Config) end() time.Time {
+	ended := c.Now.Add(-c.Labels.longest()).UTC()
+	if c.Until.IsZero() || ended.Before(c.Until) {
+		return ended
+	}
+	return c.Until
+}
+
 // Summary counts what Run wrote.
 type Summary struct {
 	Visits int `json:"visits"`
 	Items  int `json:"items"`
-	Open   int `json:"open"` // visits among them whose windows have not ended
 	Files  int `json:"files"`
 	// Skipped is the number of visits before Config.Since and of deleted users.
-	Skipped int `json:"skipped"`
+	Skipped int       `json:"skipped"`
+	Until   time.Time `json:"until"` // Run has stopped before the first visit at or after this time
 }
 
 // Text writes the summary as text.
 func (s Summary) Text(out io.Writer) error {
-	_, err := fmt.Fprintf(out, "wrote %s of %s to %s; %d of the visits have open windows; skipped %s\n",
-		command.Count(s.Items, "item"), command.Count(s.Visits, "visit"), command.Count(s.Files, "file"), s.Open, command.Count(s.Skipped, "visit"))
+	_, err := fmt.Fprintf(out, "wrote %s of %s before %s to %s; skipped %s\n", command.Count(s.Items, "item"),
+		command.Count(s.Visits, "visit"), s.Until.Format(time.RFC3339), command.Count(s.Files, "file"), command.Count(s.Skipped, "visit"))
 	return err
 }
 
@@ -76,7 +84,7 @@ var ErrNoVisits = errors.New("the topic visit-log is empty: set visit_log.share 
 // Run writes the visits that are not in the files yet. First it waits until the groups have processed the actions that are
 // published. It returns ErrNoVisits if there are none, and a *topics.ChangedTopicError if the files are of another topic.
 func Run(ctx context.Context, s topics.Setup, cfg Config) (Summary, error) {
-	e := &job{Config: cfg, files: folder(cfg.Dir), deleted: map[schemas.UserID]bool{}}
+	e := &job{Config: cfg, files: folder(cfg.Dir), deleted: map[schemas.UserID]bool{}, total: Summary{Until: cfg.end()}}
 	lock, err := e.files.lock()
 	if err != nil {
 		return e.total, err

@@ -116,10 +116,13 @@ func (h *history) action(at schemas.Micros) []*kgo.Record {
 	return []*kgo.Record{record, &twice}[:1+h.random.IntN(2)]
 }
 
-// brute returns the rows that the files must have, in order.
+// brute returns the rows that the files must have, in order: those of the visits whose windows have ended.
 func (h *history) brute() []exported {
 	var rows []exported
 	for _, v := range h.visits {
+		if v.Time >= h.now-30*hour {
+			continue
+		}
 		for i, item := range v.Items {
 			r := exported{Visit: v.ID, User: string(v.User), Time: int64(v.Time), Position: int32(i), Pin: string(item.Pin)}
 			r.Save, r.SaveAfter = h.label(v, item.Pin, schemas.Save)
@@ -131,14 +134,10 @@ func (h *history) brute() []exported {
 }
 
 func (h *history) label(v *schemas.LoggedVisit, pin schemas.PinID, verb schemas.Verb) (acted *bool, after *float64) {
-	window := labels()[verb]
-	if v.Time.Time().Add(window).After(h.now.Time()) {
-		return nil, nil
-	}
 	acted = new(false)
 	for _, a := range h.actions {
 		since := a.Timestamp.Time().Sub(v.Time.Time())
-		if a.Actor == v.User && a.Object == schemas.ID(pin) && a.Verb == verb && since >= 0 && since <= window {
+		if a.Actor == v.User && a.Object == schemas.ID(pin) && a.Verb == verb && since >= 0 && since <= labels()[verb] {
 			*acted = true
 			if seconds := float64(since.Microseconds()) / 1e6; after == nil || seconds < *after {
 				after = &seconds
@@ -239,6 +238,7 @@ func TestExport_RejectsOtherLabelsAndTopics(t *testing.T) {
 		t.Errorf("got %v, want %v", err, ErrNoVisits)
 	}
 	h.round()
+	h.round()
 	must.Get(h.export(dir, 1e6))(t)
 	_, err := Run(t.Context(), h.Setup(), Config{Labels: Labels{schemas.Hide: time.Hour}, Dir: dir, Now: h.now.Time(), MaxBatchBytes: 1})
 	if err == nil || !strings.Contains(err.Error(), "has the labels") {
@@ -254,8 +254,9 @@ func TestExport_RejectsOtherLabelsAndTopics(t *testing.T) {
 func TestExport_BoundsAndDeletedUsers(t *testing.T) {
 	h, dir := newHistory(t, 3), t.TempDir()
 	h.round()
+	h.round()
 	h.Produce(topics.UsersDeleted, "user:1", must.Get(h.Streams.UsersDeleted.Encode(&schemas.DeletedUser{User: "user:1"}))(t))
-	since, until := (h.now - 15*hour).Time(), (h.now - 5*hour).Time()
+	since, until := (h.now - 38*hour).Time(), (h.now - 32*hour).Time()
 	cfg := Config{Labels: labels(), Dir: dir, Now: h.now.Time(), Since: since, Until: until, MaxBatchBytes: 500}
 	summary := must.Get(Run(t.Context(), h.Setup(), cfg))(t)
 	want := slices.DeleteFunc(h.brute(), func(r exported) bool {
@@ -265,7 +266,7 @@ func TestExport_BoundsAndDeletedUsers(t *testing.T) {
 	if diff := gocmp.Diff(want, rows(t, dir)); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
-	if summary.Items != len(want) || summary.Skipped == 0 || summary.Open == 0 || summary.Files == 0 {
+	if summary.Items != len(want) || summary.Skipped == 0 || summary.Files == 0 || !summary.Until.Equal(until) {
 		t.Errorf("summary %+v, want %d items", summary, len(want))
 	}
 }
@@ -277,18 +278,22 @@ func TestExport_LabelsUnknownBeforeOldestAction(t *testing.T) {
 	ends := must.Get(h.Admin().ListEndOffsets(t.Context(), topics.ActionsEnriched))(t)
 	must.OK(t, must.Get(h.Admin().DeleteRecords(t.Context(), ends.Offsets()))(t).Error())
 	h.round()
+	h.round()
 	must.Get(h.export(dir, 1e6))(t)
-	unknown, labeled := 0, 0
+	early, late := 0, 0
 	for _, r := range rows(t, dir) {
-		early := schemas.Micros(r.Time) < h.now-21*hour
-		if early && r.Save == nil {
-			unknown++
+		isEarly, isLate := schemas.Micros(r.Time) < h.now-41*hour, schemas.Micros(r.Time) > h.now-39*hour
+		if isEarly && r.Save != nil || isLate && r.Save == nil {
+			t.Errorf("visit %s at %s has the label %v", r.Visit, schemas.Micros(r.Time).Time(), r.Save)
 		}
-		if early && r.Save != nil {
-			labeled++
+		if isEarly {
+			early++
+		}
+		if isLate {
+			late++
 		}
 	}
-	if unknown == 0 || labeled > 0 {
-		t.Errorf("of the rows before the oldest action, %d have no label, and %d have one", unknown, labeled)
+	if early == 0 || late == 0 {
+		t.Errorf("%d rows before the oldest action, and %d after it: want both", early, late)
 	}
 }

@@ -16,7 +16,6 @@ import (
 
 const (
 	suffix     = ".parquet"
-	openSuffix = "-open.parquet"
 	tempSuffix = ".tmp" // does not match the patterns of readers
 )
 
@@ -24,21 +23,15 @@ const (
 type extent struct {
 	partition   int32
 	first, last int64
-	open        bool // windows of its visits have not ended
 }
 
 // name returns the name of the files of a batch.
 func (e extent) name() string {
-	end := suffix
-	if e.open {
-		end = openSuffix
-	}
-	return fmt.Sprintf("part-%02d-%012d-%012d%s", e.partition, e.first, e.last, end)
+	return fmt.Sprintf("part-%02d-%012d-%012d%s", e.partition, e.first, e.last, suffix)
 }
 
 // parseName is the reverse of name.
 func parseName(name string) (e extent, ok bool) {
-	e.open = strings.HasSuffix(name, openSuffix)
 	n, err := fmt.Sscanf(name, "part-%d-%d-%d", &e.partition, &e.first, &e.last)
 	return e, err == nil && n == 3 && name == e.name()
 }
@@ -88,34 +81,22 @@ func (f folder) removeIncomplete() error {
 	return err
 }
 
-// written returns the offsets after the last batches that are not open, as the checkpoint of a topic.
+// written returns the offsets after the last batches, as the checkpoint of a topic.
 func written(topic string, files []file) topics.Checkpoint {
 	at := topics.Checkpoint{}
 	for _, f := range files {
-		if !f.open {
-			at.Set(topic, f.partition, topics.PartitionCheckpoint{Next: max(at[topic][f.partition].Next, f.last+1)})
-		}
+		at.Set(topic, f.partition, topics.PartitionCheckpoint{Next: max(at[topic][f.partition].Next, f.last+1)})
 	}
 	return at
 }
 
-// write writes the file of a batch of a day. It replaces the open files of the partition: an item is in one file, also after a crash,
-// because these are removed before the new file gets its name.
+// write writes the file of a batch of a day. The file gets its name when it is complete.
 func (f folder) write(day string, batch extent, write func(io.Writer) error) error {
 	path := filepath.Join(string(f), "day="+day, batch.name())
 	if err := durable.Folder(filepath.Dir(path)); err != nil {
 		return err
 	}
 	if err := durable.Write(path+tempSuffix, write); err != nil {
-		return err
-	}
-	files, err := f.list(openSuffix)
-	for _, open := range files {
-		if open.partition == batch.partition && open.last >= batch.first {
-			err = errors.Join(err, os.Remove(open.path))
-		}
-	}
-	if err != nil {
 		return err
 	}
 	return durable.Rename(path+tempSuffix, path)

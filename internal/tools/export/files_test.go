@@ -14,7 +14,6 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/topics"
 )
 
 // content returns the names and contents of the files.
@@ -27,12 +26,6 @@ func (f folder) content(t *testing.T) map[string]string {
 	return got
 }
 
-// written returns the offsets after the files.
-func (f folder) written(t *testing.T) map[int32]topics.PartitionCheckpoint {
-	t.Helper()
-	return written("visit-log", must.Get(f.list(suffix))(t))["visit-log"]
-}
-
 // writing returns a function that writes a text, and returns an error after it.
 func writing(text string, err error) func(io.Writer) error {
 	return func(out io.Writer) error {
@@ -42,40 +35,19 @@ func writing(text string, err error) func(io.Writer) error {
 }
 
 // A process that is killed while it writes a file leaves the other files as they are, and nothing else after the next start.
-func TestRemoveIncomplete_KeepsOpenFileOfSameBatch(t *testing.T) {
-	f, batch := folder(t.TempDir()), extent{partition: 1, first: 5, last: 9, open: true}
-	must.OK(t, f.write("2026-11-20", batch, writing("whole", nil)))
+func TestRemoveIncomplete_KeepsCompleteFiles(t *testing.T) {
+	f := folder(t.TempDir())
+	must.OK(t, f.write("2026-11-20", extent{partition: 1, first: 5, last: 9}, writing("whole", nil)))
 	killed := errors.New("killed")
-	if err := f.write("2026-11-20", batch, writing("ha", killed)); !errors.Is(err, killed) {
+	if err := f.write("2026-11-20", extent{partition: 1, first: 10, last: 19}, writing("ha", killed)); !errors.Is(err, killed) {
 		t.Fatalf("got %v, want %v", err, killed)
 	}
 	must.OK(t, f.removeIncomplete())
-	if diff := gocmp.Diff(map[string]string{"day=2026-11-20/part-01-000000000005-000000000009-open.parquet": "whole"}, f.content(t)); diff != "" {
+	if diff := gocmp.Diff(map[string]string{"day=2026-11-20/part-01-000000000005-000000000009.parquet": "whole"}, f.content(t)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
-	if at := f.written(t); at[1].Next != 0 {
-		t.Errorf("continues at %v, want the start of the open batch", at)
-	}
-}
-
-// The file of a batch replaces the open files from its first offset on, on any day, but not those of other partitions.
-func TestWrite_ReplacesOpenFiles(t *testing.T) {
-	f := folder(t.TempDir())
-	must.OK(t, f.write("2026-11-20", extent{partition: 3, first: 120, last: 199}, writing("a", nil)))
-	must.OK(t, f.write("2026-11-20", extent{partition: 3, first: 200, last: 299, open: true}, writing("b", nil)))
-	must.OK(t, f.write("2026-11-21", extent{partition: 3, first: 300, last: 399, open: true}, writing("c", nil)))
-	must.OK(t, f.write("2026-11-21", extent{partition: 4, first: 0, last: 399, open: true}, writing("d", nil)))
-	must.OK(t, f.write("2026-11-20", extent{partition: 3, first: 200, last: 249}, writing("e", nil)))
-	want := map[string]string{
-		"day=2026-11-20/part-03-000000000120-000000000199.parquet":      "a",
-		"day=2026-11-20/part-03-000000000200-000000000249.parquet":      "e",
-		"day=2026-11-21/part-04-000000000000-000000000399-open.parquet": "d",
-	}
-	if diff := gocmp.Diff(want, f.content(t)); diff != "" {
-		t.Errorf("files (-want +got):\n%s", diff)
-	}
-	if at := f.written(t); at[3].Next != 250 {
-		t.Errorf("continues at %v, want 250", at)
+	if at := written("visit-log", must.Get(f.list(suffix))(t))["visit-log"]; at[1].Next != 10 {
+		t.Errorf("continues at %v, want 10", at)
 	}
 }
 

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -66,16 +64,13 @@ func (b *batch) addAction(a *schemas.EnrichedAction) {
 	}
 }
 
-// span is the time for which the log of actions is complete.
-type span struct{ since, until schemas.Micros }
-
-// addLabels adds the known labels of an item to its columns.
-func (b *batch) addLabels(to training.Columns, it *item, complete span) {
-	for verb, window := range b.labels {
+// addLabels adds the labels of an item to its columns. They are unknown if the log of actions starts after the visit.
+func (b *batch) addLabels(to training.Columns, it *item, start schemas.Micros) {
+	for verb := range b.labels {
 		name := training.LabelPrefix + string(verb)
 		first, acted := it.first[verb]
 		switch {
-		case it.Time < complete.since || it.Time+schemas.MicrosIn(window) > complete.until: // unknown
+		case it.Time < start: // unknown
 		case acted:
 			to[name], to[name+training.AfterSuffix] = 1, float64(first-it.Time)/1e6
 		default:
@@ -88,23 +83,22 @@ func (b *batch) addLabels(to training.Columns, it *item, complete span) {
 // schemas.MaxAhead, and the clocks of the servers differ.
 const actionSlack = time.Hour
 
-// errUntil stops the reading of visits at Config.Until.
-var errUntil = errors.New("until")
+// errEnd stops the reading of visits at Config.end.
+var errEnd = errors.New("end")
 
 // partition writes the visits of a partition, starting at an offset.
 func (e *job) partition(ctx context.Context, partition int32, from int64) error {
-	b, name, longest := newBatch(e.Labels), e.VisitLog.Name, slices.Max(append(slices.Collect(maps.Values(e.Labels)), 0))
+	b, name, end := newBatch(e.Labels), e.VisitLog.Name, schemas.MicrosOf(e.total.Until)
 	read := topics.Decoded(e.VisitLog, func(v *schemas.LoggedVisit, r *kgo.Record) error {
-		if !e.Until.IsZero() && v.Time >= schemas.MicrosOf(e.Until) {
-			return errUntil
+		if v.Time >= end {
+			return errEnd
 		}
-		open, day := b.open || v.Time.Time().Add(longest).After(e.Now), v.Time.Time().Format(time.DateOnly)
-		if day != b.day || open != b.open || b.bytes > e.MaxBatchBytes {
+		if day := v.Time.Time().Format(time.DateOnly); day != b.day || b.bytes > e.MaxBatchBytes {
 			if err := e.flush(ctx, b); err != nil {
 				return err
 			}
 			b = newBatch(e.Labels)
-			b.day, b.extent = day, extent{partition, r.Offset, r.Offset, open}
+			b.day, b.extent = day, extent{partition, r.Offset, r.Offset}
 		}
 		b.last = r.Offset
 		if e.deleted[v.User] || !e.Since.IsZero() && v.Time < schemas.MicrosOf(e.Since) {
@@ -114,7 +108,7 @@ func (e *job) partition(ctx context.Context, partition int32, from int64) error 
 		}
 		return nil
 	})
-	if err := e.log.ReadTo(ctx, name, partition, from, e.ends[name][partition], read); err != nil && !errors.Is(err, errUntil) {
+	if err := e.log.ReadTo(ctx, name, partition, from, e.ends[name][partition], read); err != nil && !errors.Is(err, errEnd) {
 		return err
 	}
 	return e.flush(ctx, b)
@@ -125,9 +119,9 @@ func (e *job) flush(ctx context.Context, b *batch) error {
 	if len(b.visits) == 0 {
 		return nil
 	}
-	complete, err := e.join(ctx, b)
+	start, err := e.join(ctx, b)
 	if err == nil {
-		err = e.files.write(b.day, b.extent, func(out io.Writer) error { return e.write(ctx, out, b, complete) })
+		err = e.files.write(b.day, b.extent, func(out io.Writer) error { return e.write(ctx, out, b, start) })
 	}
 	if err != nil {
 		return err
@@ -135,46 +129,42 @@ func (e *job) flush(ctx context.Context, b *batch) error {
 	e.total.Visits += len(b.visits)
 	e.total.Items += len(b.items)
 	e.total.Files++
-	if b.open {
-		e.total.Open += len(b.visits)
-	}
 	e.progress.Add(len(b.visits))
 	return nil
 }
 
-// join adds the actions to a batch, and returns the time for which they are complete.
-func (e *job) join(ctx context.Context, b *batch) (span, error) {
+// join adds the actions to a batch, and returns the time from which the log of actions is complete.
+func (e *job) join(ctx context.Context, b *batch) (start schemas.Micros, err error) {
 	name := e.ActionsEnriched.Name
-	complete := span{since: math.MinInt64, until: schemas.MicrosOf(e.Now)}
 	offsets, err := e.log.From(ctx, b.oldest.Time().Add(-actionSlack), name)
 	if err != nil {
-		return complete, err
+		return 0, err
 	}
-	start := e.starts[name][b.partition]
-	from := max(start, offsets[name][b.partition])
-	if start > 0 && from == start { // the topic has deleted earlier actions; the first record sets the time
-		complete.since = complete.until
+	first := e.starts[name][b.partition]
+	from := max(first, offsets[name][b.partition])
+	if first > 0 && from == first { // the topic has deleted earlier actions; the first record sets the time
+		start = math.MaxInt64
 	}
 	read := topics.Decoded(e.ActionsEnriched, func(a *schemas.EnrichedAction, r *kgo.Record) error {
-		if complete.since == complete.until {
-			complete.since = schemas.MicrosOf(r.Timestamp)
+		if start == math.MaxInt64 {
+			start = schemas.MicrosOf(r.Timestamp)
 		}
 		b.addAction(a)
 		return nil
 	})
 	err = e.log.ReadAround(ctx, name, b.partition, from, e.ends[name][b.partition], read)
-	return complete, err
+	return start, err
 }
 
 // write writes a file.
-func (e *job) write(ctx context.Context, out io.Writer, b *batch, complete span) error {
+func (e *job) write(ctx context.Context, out io.Writer, b *batch, start schemas.Micros) error {
 	w, err := training.NewWriter(out, e.layout(b.visits))
 	if err != nil {
 		return err
 	}
 	for _, it := range b.items {
 		of, columns := it.row()
-		b.addLabels(columns, it, complete)
+		b.addLabels(columns, it, start)
 		if err := errors.Join(ctx.Err(), w.Write(of, columns)); err != nil {
 			return err
 		}

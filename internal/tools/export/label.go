@@ -52,6 +52,11 @@ func (l Labels) add(text string, allowed schemas.Verbs) error {
 	return nil
 }
 
+// longest returns the longest window.
+func (l Labels) longest() time.Duration {
+	return slices.Max(append(slices.Collect(maps.Values(l)), 0))
+}
+
 // texts returns the windows by verb, as in training.Layout.
 func (l Labels) texts() map[string]string {
 	byVerb := map[string]string{}
