@@ -150,7 +150,7 @@ def save_rates(folder):
     rows = duckdb.execute(f"""
         SELECT arm, count(*), avg(rate), stddev_samp(rate) FROM (
             SELECT arm, "user", avg(label_save::INT) AS rate FROM read_parquet('{folder}/day=*/*.parquet', union_by_name = true)
-            WHERE label_save IS NOT NULL GROUP BY ALL
+            GROUP BY ALL
         ) GROUP BY arm ORDER BY arm
     """).fetchall()
     intervals = {}

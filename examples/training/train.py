@@ -22,8 +22,8 @@ folder, path = sys.argv[1:3]
 # %% [markdown]
 # ## Read the files
 #
-# One row is one shown item. `union_by_name` adds the columns that some files lack, because their visits had no model. A label is null
-# while its window is open, and a feature is null if the model did not receive the item.
+# One row is one shown item. `union_by_name` adds the columns that some files lack, because their visits had no model. A
+# feature is null if the model did not receive the item.
 
 # %%
 db = duckdb.connect()
@@ -42,7 +42,7 @@ columns = ", ".join(f'"feature_{name}"' for name in features)
 rows = db.execute(f"""
     SELECT {columns}, label_save::INT AS save, 1 / user_share AS weight, hash("user") % 5 = 0 AS test
     FROM items
-    WHERE label_save IS NOT NULL AND "feature_{features[0]}" IS NOT NULL
+    WHERE "feature_{features[0]}" IS NOT NULL
 """).fetchnumpy()
 x = numpy.column_stack([rows[f"feature_{name}"] for name in features])
 saved, weight, test = rows["save"], rows["weight"], rows["test"].astype(bool)

@@ -199,12 +199,11 @@ func (p *program) exportCommand() *cobra.Command {
 shown item, to OUT/day=YYYY-MM-DD. Before it reads, the command waits until the groups objects and actors have processed all
 published actions. Each --label VERB=WINDOW adds two columns:
 
-  label_VERB        whether the user acted on the pin with the verb within the window after the visit; null if unknown
+  label_VERB        whether the user acted on the pin with the verb within the window after the visit
   label_VERB_after  seconds from the visit to the first such action; null if there was none
 
-In each partition, the command stops before the first visit with a window that has not ended. A label is unknown if the topic
-no longer has all actions of the window. A repeated command continues after the files in OUT. Visits of deleted users are
-skipped.`,
+In each partition, the command stops before the first visit with a window that has not ended. A repeated command continues after
+the files in OUT. Visits of deleted users are skipped, and visits before the oldest action in the topic.`,
 		Example: "  smartfeed training export --label save=24h --label hide=24h --out training\n" +
 			"  smartfeed training export --label save=1h --out training --since 2026-11-20T00:00:00Z -o json",
 		RunE: p.printsOf(func(cmd *cobra.Command, _ []string, setup topics.Setup) (any, error) {

@@ -31,9 +31,8 @@ type ActionTally struct {
 
 // ActionCount is the number of actions of one verb in an arm.
 type ActionCount struct {
-	Verb     string `json:"verb"`
-	Count    int    `json:"count"`
-	Censored int    `json:"censored"` // items without a known label
+	Verb  string `json:"verb"`
+	Count int    `json:"count"`
 }
 
 // Merge adds the counts of other users of the arm, with the same verbs.
@@ -45,7 +44,6 @@ func (t *Tally) Merge(o Tally) {
 	for i := range o.Actions {
 		a, b := &t.Actions[i], o.Actions[i]
 		a.Count += b.Count
-		a.Censored += b.Censored
 		a.PerItem.Merge(b.PerItem)
 		a.PerVisit.Merge(b.PerVisit)
 	}

@@ -46,9 +46,9 @@ func (w *Writer) Write(item Item, columns Columns) error {
 	row.Elem().Field(0).Set(reflect.ValueOf(item))
 	for i, c := range w.columns {
 		switch n, found := columns[c.name]; {
-		case !found || math.IsNaN(n): // null
-		case c.kind == reflect.TypeFor[*bool]():
-			row.Elem().Field(1 + i).Set(reflect.ValueOf(new(n != 0)))
+		case !found || math.IsNaN(n): // null or false
+		case c.kind == reflect.TypeFor[bool]():
+			row.Elem().Field(1 + i).SetBool(n != 0)
 		default:
 			row.Elem().Field(1 + i).Set(reflect.ValueOf(&n))
 		}
@@ -152,9 +152,9 @@ func (l *Log) read(path string, visit func(*Row) error) error {
 		} else if err != nil {
 			return err
 		}
-		r := &Row{row.Elem().Field(0).Interface().(Item), map[string]*bool{}}
+		r := &Row{row.Elem().Field(0).Interface().(Item), map[string]bool{}}
 		for i, verb := range l.Verbs() { // each label has two columns
-			r.Acted[verb] = row.Elem().Field(1 + 2*i).Interface().(*bool)
+			r.Acted[verb] = row.Elem().Field(1 + 2*i).Bool()
 		}
 		if err := visit(r); err != nil {
 			return err

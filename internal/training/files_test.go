@@ -70,8 +70,8 @@ func TestRows_RoundTrip(t *testing.T) {
 		t.Errorf("layout: got verbs %q and outputs %q", verbs, log.Outputs)
 	}
 	want := []*training.Row{
-		{Item: list[0].Item, Acted: map[string]*bool{"hide": new(false), "save": new(true)}},
-		{Item: list[1].Item, Acted: map[string]*bool{"hide": nil, "save": nil}},
+		{Item: list[0].Item, Acted: map[string]bool{"hide": false, "save": true}},
+		{Item: list[1].Item, Acted: map[string]bool{"hide": false, "save": false}},
 	}
 	var got []*training.Row
 	must.OK(t, log.Each(func(r *training.Row) error {
@@ -105,7 +105,7 @@ func TestNewWriter_Columns(t *testing.T) {
 	for _, column := range []string{
 		"required group outputs (MAP)", "required binary visit (STRING)", "required int64 time (TIMESTAMP(isAdjustedToUTC=true,unit=MICROS))", "optional double propensity",
 		"required group choices (LIST)", "optional double feature_age", "optional double output_save",
-		"optional double output_proba[1]", "optional boolean label_save", "optional double label_save_after", "required int32 choice",
+		"optional double output_proba[1]", "required boolean label_save", "optional double label_save_after", "required int32 choice",
 	} {
 		if !strings.Contains(f.Schema().String(), "\t"+column) {
 			t.Errorf("no column %q in\n%s", column, f.Schema())
@@ -128,13 +128,13 @@ func TestWriter_WritesColumns(t *testing.T) {
 		Taste      *float64 `parquet:"feature_taste,optional"`
 		Save       *float64 `parquet:"output_save,optional"`
 		Proba      *float64 `parquet:"output_proba[1],optional"`
-		Hide       *bool    `parquet:"label_hide,optional"`
+		Hide       bool     `parquet:"label_hide"`
 		SaveAfter  *float64 `parquet:"label_save_after,optional"`
 		Propensity *float64 `parquet:"propensity,optional"`
 	}
 	path := filepath.Join(t.TempDir(), "a.parquet")
 	write(t, path, layout, rows()...)
-	want := []columns{{new(7.0), new(0.0), new(0.75), nil, new(false), new(2.5), new(0.125)}, {}}
+	want := []columns{{new(7.0), new(0.0), new(0.75), nil, false, new(2.5), new(0.125)}, {}}
 	if diff := cmp.Diff(want, must.Get(parquet.ReadFile[columns](path))(t)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -59,12 +59,11 @@ type Choice struct {
 // Row is an item as it is read.
 type Row struct {
 	Item
-	// Acted tells, by the verb of a label, whether the user acted on the item within the label's window. nil: censored, because
-	// the label is unknown.
-	Acted map[string]*bool
+	Acted map[string]bool // by the verb of a label: whether the user acted on the item within the label's window
 }
 
-// Columns has the numbers of an item in the columns of a layout, by their names. A flag is 0 or 1. A missing column, and NaN, are null.
+// Columns has the numbers of an item in the columns of a layout, by their names. A missing number, and NaN, are
+// null. A flag is set unless it is missing or 0.
 type Columns map[string]float64
 
 // The names of the columns of a layout. NAME is that of a feature or of an output, VERB is that of a label.
@@ -102,7 +101,7 @@ func layoutOf(lookup func(key string) (string, bool)) (l Layout, err error) {
 	return l, nil
 }
 
-// column is a column of a layout: a *float64 or a *bool.
+// column is a column of a layout: a *float64 or a bool.
 type column struct {
 	name string
 	kind reflect.Type
@@ -117,7 +116,7 @@ func (l Layout) columns() (list []column) {
 		list = append(list, column{OutputPrefix + output, number})
 	}
 	for _, verb := range l.Verbs() {
-		list = append(list, column{LabelPrefix + verb, reflect.TypeFor[*bool]()}, column{LabelPrefix + verb + AfterSuffix, number})
+		list = append(list, column{LabelPrefix + verb, reflect.TypeFor[bool]()}, column{LabelPrefix + verb + AfterSuffix, number})
 	}
 	return list
 }
@@ -127,7 +126,7 @@ func rowType(columns []column) reflect.Type {
 	fields := []reflect.StructField{{Name: "Item", Type: reflect.TypeFor[Item](), Anonymous: true}}
 	for _, c := range columns {
 		name := strings.ReplaceAll(c.name, ",", "_") // a comma ends a name in a tag
-		tag := reflect.StructTag("parquet:" + strconv.Quote(name+",optional"))
+		tag := reflect.StructTag("parquet:" + strconv.Quote(name))
 		fields = append(fields, reflect.StructField{Name: fmt.Sprint("Column", len(fields)), Type: c.kind, Tag: tag})
 	}
 	return reflect.StructOf(fields)

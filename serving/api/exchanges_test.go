@@ -326,7 +326,7 @@ var insightRows = []exchange{
 	row("GET /v1/insights/funnel?steps=view,nod", "", 400, `unknown verb \"nod\"`),
 	row("GET /v1/insights/funnel", "", 400, "unknown verb"),
 	row("GET /v1/insights/funnel?steps=view&within=day", "", 400, "want a duration"),
-	row("GET /v1/insights/experiments", "", 200, `"verb":"click","count":0,"censored":0,"per_item":{"value":0.3`),
+	row("GET /v1/insights/experiments", "", 200, `"verb":"click","count":0,"per_item":{"value":0.3`),
 	row("GET /v1/insights/experiments?days=3&actions=save,hide", "", 200, `"verb":"save"`),
 	row("GET /v1/insights/experiments?days=36", "", 400, "want 1 to 35"),
 	row("GET /v1/insights/experiments?actions=nod", "", 400, `actions: unknown verb \"nod\"`),

@@ -314,7 +314,6 @@ class ExperimentArm(TypedDict):
 class ActionRate(TypedDict):
     verb: str
     count: int
-    censored: int
     per_item: Union[Estimate, None]
     per_visit: Union[Estimate, None]
     difference: Union[Estimate, None]

@@ -1227,8 +1227,6 @@ export interface components {
             verb: string;
             /** @description Number of actions. */
             count: number;
-            /** @description Always 0; smartfeed evaluate counts items here. */
-            censored: number;
             per_item: components["schemas"]["Estimate"] | null;
             per_visit: components["schemas"]["Estimate"] | null;
             /** @description Of the rate per item, to the control. */

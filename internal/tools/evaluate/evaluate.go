@@ -135,7 +135,7 @@ func (e *evaluation) arms() (*Report, error) {
 // counts counts the rows of each arm.
 type counts struct {
 	experiment.Tallies
-	users map[arm]experiment.Users // for each action the weighted actions, items and visits
+	users map[arm]experiment.Users // the weighted items and visits, and the actions of each verb
 }
 
 // arm is an experiment arm of a feed.
@@ -155,18 +155,13 @@ func (c *counts) add(r *training.Row) {
 	}
 	tally.Items++
 	tally.Visits += visits
-	var numbers []float64
+	numbers := []float64{weight(r), weight(r) * float64(visits)}
 	for i := range tally.Actions {
-		action, known := &tally.Actions[i], weight(r)
-		acted := r.Acted[action.Verb]
-		switch {
-		case acted == nil:
-			known = 0
-			action.Censored++
-		case *acted:
+		action := &tally.Actions[i]
+		if r.Acted[action.Verb] {
 			action.Count++
 		}
-		numbers = append(numbers, known*reward(acted), known, known*float64(visits))
+		numbers = append(numbers, weight(r)*reward(r, action.Verb))
 	}
 	c.users[arm{r.Feed, r.Arm}].Add(r.User, numbers...)
 }
@@ -184,6 +179,6 @@ func (c *counts) addUsers(tally *experiment.Tally) {
 	}
 	for i := range tally.Actions {
 		a := &tally.Actions[i]
-		a.PerItem, a.PerVisit = users.Sums(3*i, 3*i+1), users.Sums(3*i, 3*i+2)
+		a.PerItem, a.PerVisit = users.Sums(2+i, 0), users.Sums(2+i, 1)
 	}
 }

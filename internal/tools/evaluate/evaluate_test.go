@@ -20,16 +20,12 @@ func logOf(rows ...*training.Row) *training.Log {
 	return (&world{rows: rows}).log()
 }
 
-// shown returns a row of a user's visit in an arm. acted is one letter: y, n, or - for a censored label.
+// shown returns a row of a user's visit in an arm. acted is one letter: y or n.
 func shown(user, arm string, visit, position int, acted string) *training.Row {
-	r := &training.Row{Item: training.Item{
+	return &training.Row{Item: training.Item{
 		Visit: user + arm, User: user, Time: start.Add(time.Duration(visit) * 24 * time.Hour), Feed: "home", Arm: arm, ArmShare: 0.5, UserShare: 1,
 		Policy: training.Deterministic, Position: int32(position),
-	}, Acted: map[string]*bool{}}
-	if acted != "-" {
-		r.Acted["save"] = new(acted == "y")
-	}
-	return r
+	}, Acted: map[string]bool{"save": acted == "y"}}
 }
 
 func config(change func(*Config)) Config {
@@ -38,11 +34,11 @@ func config(change func(*Config)) Config {
 	return c
 }
 
-// Arms are counted by user, censored items are left out of the rates, and a sampling rate that changed has the weight of the
+// Arms are counted by user, and a sampling rate that changed has the weight of the
 // users who were not sampled.
 func TestRun_CountsArms(t *testing.T) {
 	report, err := Run(logOf(
-		shown("user:1", "", 0, 0, "y"), shown("user:1", "", 0, 1, "n"), shown("user:2", "", 4, 0, "n"), shown("user:2", "", 4, 1, "-"),
+		shown("user:1", "", 0, 0, "y"), shown("user:1", "", 0, 1, "n"), shown("user:2", "", 4, 0, "n"), shown("user:2", "", 4, 1, "n"),
 		shown("user:3", "b", 0, 0, "y"), shown("user:3", "b", 0, 1, "y"), shown("user:4", "b", 1, 0, "y"), shown("user:1", "b", 2, 0, "n"),
 	), DefaultConfig())
 	must.OK(t, err)
@@ -61,10 +57,10 @@ func TestRun_CountsArms(t *testing.T) {
 		}
 	}
 	a, b := x.Arms[0].Actions[0], x.Arms[1].Actions[0]
-	if a.Count != 1 || a.Censored != 1 || b.Count != 3 || b.Censored != 0 {
-		t.Errorf("actions: got %+v and %+v, want 1 with one censored, and 3", a, b)
+	if a.Count != 1 || b.Count != 3 {
+		t.Errorf("actions: got %+v and %+v, want 1 and 3", a, b)
 	}
-	if math.Abs(a.PerItem.Value-1.0/3) > 1e-12 || a.PerVisit.Value != 0.5 || b.PerItem.Value != 0.75 || b.PerVisit.Value != 1 {
+	if a.PerItem.Value != 0.25 || a.PerVisit.Value != 0.5 || b.PerItem.Value != 0.75 || b.PerVisit.Value != 1 {
 		t.Errorf("rates: got %v and %v per item, %v and %v per visit", a.PerItem, b.PerItem, a.PerVisit, b.PerVisit)
 	}
 	half := shown("user:5", "b", 0, 0, "n")
@@ -195,11 +191,11 @@ func TestRun_RefusesPolicies(t *testing.T) {
 }
 
 // The policy that made the log has the rates of the log, all of its places, and the weight 1 everywhere. Places without
-// probabilities and censored ones are counted, and left out.
+// probabilities are counted, and left out.
 func TestRun_LoggedPolicyHasLoggedRates(t *testing.T) {
 	w := simulate(7, 300, 1)
 	n := len(w.rows)
-	w.rows[0].Propensity, w.rows[1].Policy, w.rows[2].Acted["save"] = 0, training.Deterministic, nil
+	w.rows[0].Propensity, w.rows[1].Policy = 0, training.Deterministic
 	w.rows[3].Choices[0].Outputs["noise"], w.rows[4].Choices[0].Outputs = math.NaN(), nil
 	for name, policy := range map[string]*Policy{
 		"as logged":       {Feed: "home"},
@@ -209,7 +205,7 @@ func TestRun_LoggedPolicyHasLoggedRates(t *testing.T) {
 		report, err := Run(w.log(), config(func(c *Config) { c.Policy = policy }))
 		must.OK(t, err)
 		p := report.Policy
-		if p.Places != n-2 || p.NotRandomized != 1 || p.Unknown != 1 || p.Actions[0].Censored != 1 || p.Actions[0].Items != n-3 {
+		if p.Places != n-2 || p.NotRandomized != 1 || p.Unknown != 1 {
 			t.Errorf("%s: got %+v, want %d places and one of each other kind", name, p, n-2)
 		}
 		if math.Abs(p.Overlap-1) > 1e-9 || math.Abs(p.MeanWeight-1) > 1e-9 || p.Outside > 1e-9 {

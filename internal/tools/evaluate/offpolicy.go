@@ -28,8 +28,6 @@ type PolicyReport struct {
 // PolicyEstimate has the rates per item of one verb.
 type PolicyEstimate struct {
 	Verb         string               `json:"verb"`
-	Items        int                  `json:"items"`
-	Censored     int                  `json:"censored"`
 	Logged       *experiment.Estimate `json:"logged"` // rate of the policies in the log
 	IPS          *experiment.Estimate `json:"ips"`
 	SNIPS        *experiment.Estimate `json:"snips"`
@@ -50,9 +48,8 @@ type estimation struct {
 	report  PolicyReport
 	models  [][folds]*rewardModel // by label: each fitted to the rows without a fold of the users
 	known   map[string]bool
-	places  experiment.Users   // the weights, the probability on logged choices, the difference of both, and the places
-	rewards []experiment.Users // by label; see the constants
-	squares float64            // sum of squared weights
+	sums    experiment.Users // see the constants
+	squares float64          // of weights
 }
 
 const folds = 5
@@ -60,14 +57,22 @@ const folds = 5
 // foldOf returns the fold of a user.
 func foldOf(user string) int { return int(xxhash.Sum64String(user) % folds) }
 
-// The numbers of a user over the places with a label.
+// The sums of a user over the places. Those of each action follow.
 const (
 	items = iota
-	logged
-	weighted
 	weights
+	inside // probability of the policy on logged choices
+	excess // of weights above inside
+	shared // number of these sums
+)
+
+// The sums of a user for one action.
+const (
+	logged = iota
+	weighted
 	robust
 	difference // of robust to logged
+	perAction  // number of these sums
 )
 
 // policy estimates the rates of the policy. It reads the log twice: to fit the reward models, and to apply them.
@@ -76,13 +81,13 @@ func (e *evaluation) policy() (*PolicyReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &estimation{evaluation: e, outputs: outputs, known: map[string]bool{}, places: experiment.Users{}}
+	s := &estimation{evaluation: e, outputs: outputs, known: map[string]bool{}, sums: experiment.Users{}}
 	for _, verb := range e.Actions {
 		var models [folds]*rewardModel
 		for f := range models {
 			models[f] = newRewardModel(e.log.Outputs)
 		}
-		s.models, s.rewards = append(s.models, models), append(s.rewards, experiment.Users{})
+		s.models = append(s.models, models)
 		s.report.Actions = append(s.report.Actions, PolicyEstimate{Verb: verb})
 	}
 	if err := e.rows(s.fit); err != nil {
@@ -133,8 +138,8 @@ func (s *estimation) fit(r *training.Row) error {
 	}
 	for i, verb := range s.Actions {
 		for f, m := range s.models[i] {
-			if acted := r.Acted[verb]; acted != nil && f != foldOf(r.User) {
-				m.add(r, reward(acted))
+			if f != foldOf(r.User) {
+				m.add(r, reward(r, verb))
 			}
 		}
 	}
@@ -142,8 +147,8 @@ func (s *estimation) fit(r *training.Row) error {
 }
 
 // reward returns 1 for an action.
-func reward(acted *bool) float64 {
-	if acted != nil && *acted {
+func reward(r *training.Row, verb string) float64 {
+	if r.Acted[verb] {
 		return 1
 	}
 	return 0
@@ -187,47 +192,41 @@ func (s *estimation) apply(r *training.Row) error {
 		return nil
 	}
 	probabilities := s.Policy.probabilities(r.Choices, s.outputs)
-	inside := 0.0
+	possible := 0.0
 	for i, c := range r.Choices {
 		if c.Probability > 0 {
-			inside += probabilities[i]
+			possible += probabilities[i]
 		}
 	}
 	each, w := weight(r), probabilities[r.Choice]/r.Propensity
-	s.places.Add(r.User, each*w, each*inside, each*(w-inside), each)
 	s.squares += each * w * each * w
+	sums := []float64{each, each * w, each * possible, each * (w - possible)}
 	for i, verb := range s.Actions {
-		acted := r.Acted[verb]
-		if acted == nil {
-			s.report.Actions[i].Censored++
-			continue
-		}
-		s.report.Actions[i].Items++
 		modeled, shown := s.models[i][foldOf(r.User)].predict(r, probabilities)
-		y := reward(acted)
+		y := reward(r, verb)
 		estimate := modeled + w*(y-shown)
-		s.rewards[i].Add(r.User, each, each*y, each*w*y, each*w, each*estimate, each*(estimate-y))
+		sums = append(sums, each*y, each*w*y, each*estimate, each*(estimate-y))
 	}
+	s.sums.Add(r.User, sums...)
 	return nil
 }
 
 // result returns the estimates, or an error if they are not sound.
 func (s *estimation) result() (*PolicyReport, error) {
 	r := &s.report
-	for i, users := range s.rewards {
-		rate := func(x, y int) *experiment.Estimate { return users.Sums(x, y).Ratio() }
-		a := &r.Actions[i]
+	for i := range r.Actions {
+		a, first := &r.Actions[i], shared+perAction*i
+		rate := func(x, y int) *experiment.Estimate { return s.sums.Sums(first+x, y).Ratio() }
 		a.Logged, a.IPS, a.SNIPS = rate(logged, items), rate(weighted, items), rate(weighted, weights)
 		a.DoublyRobust, a.Difference = rate(robust, items), rate(difference, items)
 	}
-	const all, onLogged, excess, places = 0, 1, 2, 3
-	sums, inside := s.places.Sums(all, places), s.places.Sums(onLogged, places)
-	r.Outside, r.MeanWeight = max(0, 1-inside.X/inside.Y), sums.X/sums.Y
+	all, possible := s.sums.Sums(weights, items), s.sums.Sums(inside, items)
+	r.Outside, r.MeanWeight = max(0, 1-possible.X/possible.Y), all.X/all.Y
 	if s.squares > 0 {
-		r.EffectiveSampleSize = sums.X * sums.X / s.squares
+		r.EffectiveSampleSize = all.X * all.X / s.squares
 	}
 	r.Overlap = r.EffectiveSampleSize / float64(r.Places)
-	if err := s.checkOverlap(s.places.Sums(excess, places).Ratio()); err != nil {
+	if err := s.checkOverlap(s.sums.Sums(excess, items).Ratio()); err != nil {
 		return nil, err
 	}
 	return r, nil

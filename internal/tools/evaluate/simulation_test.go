@@ -85,7 +85,7 @@ func (w *world) place(r *training.Row, factor float64) {
 	}
 	w.places++
 	acted := w.Float64() < rates[chosen]
-	r.Choice, r.Pin, r.Propensity, r.Acted = int32(chosen), r.Choices[chosen].Pin, r.Choices[chosen].Probability, map[string]*bool{"save": &acted}
+	r.Choice, r.Pin, r.Propensity, r.Acted = int32(chosen), r.Choices[chosen].Pin, r.Choices[chosen].Probability, map[string]bool{"save": acted}
 	w.rows = append(w.rows, r)
 }
 

@@ -40,7 +40,7 @@ import (
 type Config struct {
 	Labels Labels // see ParseLabels
 	Dir    string // is created if it does not exist
-	// Since and Until bound the times of the visits. Visits before Since are skipped. In each partition, Run stops before the
+	// Since and Until bound the times of the visits. Visits before Since are skipped, and those before the oldest action. In each partition, Run stops before the
 	// first visit at or after Until. A zero time is no bound.
 	Since, Until time.Time
 	Now          time.Time // Run stops, too, before the first visit with a window that ends now or later
@@ -66,7 +66,7 @@ type Summary struct {
 	Visits int `json:"visits"`
 	Items  int `json:"items"`
 	Files  int `json:"files"`
-	// Skipped is the number of visits before Config.Since and of deleted users.
+	// Skipped is the number of visits before Config.Since or before the oldest action, and of deleted users.
 	Skipped int       `json:"skipped"`
 	Until   time.Time `json:"until"` // Run has stopped before the first visit at or after this time
 }

@@ -32,9 +32,9 @@ type exported struct {
 	Time      int64    `parquet:"time"`
 	Position  int32    `parquet:"position"`
 	Pin       string   `parquet:"pin"`
-	Save      *bool    `parquet:"label_save,optional"`
+	Save      bool     `parquet:"label_save"`
 	SaveAfter *float64 `parquet:"label_save_after,optional"`
-	Hide      *bool    `parquet:"label_hide,optional"`
+	Hide      bool     `parquet:"label_hide"`
 	HideAfter *float64 `parquet:"label_hide_after,optional"`
 }
 
@@ -133,12 +133,11 @@ func (h *history) brute() []exported {
 	return sorted(rows)
 }
 
-func (h *history) label(v *schemas.LoggedVisit, pin schemas.PinID, verb schemas.Verb) (acted *bool, after *float64) {
-	acted = new(false)
+func (h *history) label(v *schemas.LoggedVisit, pin schemas.PinID, verb schemas.Verb) (acted bool, after *float64) {
 	for _, a := range h.actions {
 		since := a.Timestamp.Time().Sub(v.Time.Time())
 		if a.Actor == v.User && a.Object == schemas.ID(pin) && a.Verb == verb && since >= 0 && since <= labels()[verb] {
-			*acted = true
+			acted = true
 			if seconds := float64(since.Microseconds()) / 1e6; after == nil || seconds < *after {
 				after = &seconds
 			}
@@ -271,29 +270,25 @@ func TestExport_BoundsAndDeletedUsers(t *testing.T) {
 	}
 }
 
-// If the oldest actions are deleted, the labels of earlier visits are unknown.
-func TestExport_LabelsUnknownBeforeOldestAction(t *testing.T) {
+// If the oldest actions are deleted, the visits before are skipped.
+func TestExport_SkipsVisitsBeforeOldestAction(t *testing.T) {
 	h, dir := newHistory(t, 4), t.TempDir()
 	h.round()
 	ends := must.Get(h.Admin().ListEndOffsets(t.Context(), topics.ActionsEnriched))(t)
 	must.OK(t, must.Get(h.Admin().DeleteRecords(t.Context(), ends.Offsets()))(t).Error())
 	h.round()
 	h.round()
-	must.Get(h.export(dir, 1e6))(t)
-	early, late := 0, 0
-	for _, r := range rows(t, dir) {
-		isEarly, isLate := schemas.Micros(r.Time) < h.now-41*hour, schemas.Micros(r.Time) > h.now-39*hour
-		if isEarly && r.Save != nil || isLate && r.Save == nil {
-			t.Errorf("visit %s at %s has the label %v", r.Visit, schemas.Micros(r.Time).Time(), r.Save)
-		}
-		if isEarly {
-			early++
-		}
-		if isLate {
-			late++
+	summary := must.Get(h.export(dir, 1e6))(t)
+	got, early := rows(t, dir), func(r exported) bool { return schemas.Micros(r.Time) < h.now-39*hour }
+	for _, r := range got {
+		if schemas.Micros(r.Time) < h.now-41*hour {
+			t.Errorf("visit %s at %s is before the oldest action", r.Visit, schemas.Micros(r.Time).Time())
 		}
 	}
-	if early == 0 || late == 0 {
-		t.Errorf("%d rows before the oldest action, and %d after it: want both", early, late)
+	if diff := gocmp.Diff(slices.DeleteFunc(h.brute(), early), slices.DeleteFunc(got, early)); diff != "" {
+		t.Errorf("rows an hour later (-want +got):\n%s", diff)
+	}
+	if summary.Visits == 0 || summary.Skipped == 0 {
+		t.Errorf("summary %+v, want visits before the oldest action and after it", summary)
 	}
 }

@@ -64,30 +64,27 @@ func (b *batch) addAction(a *schemas.EnrichedAction) {
 	}
 }
 
-// addLabels adds the labels of an item to its columns. They are unknown if the log of actions starts after the visit.
-func (b *batch) addLabels(to training.Columns, it *item, start schemas.Micros) {
-	for verb := range b.labels {
-		name := training.LabelPrefix + string(verb)
-		first, acted := it.first[verb]
-		switch {
-		case it.Time < start: // unknown
-		case acted:
-			to[name], to[name+training.AfterSuffix] = 1, float64(first-it.Time)/1e6
-		default:
-			to[name] = 0
-		}
-	}
-}
-
 // actionSlack is subtracted from the time of a visit to find the first records of actions after it: event times may be ahead by
 // schemas.MaxAhead, and the clocks of the servers differ.
 const actionSlack = time.Hour
 
-// errEnd stops the reading of visits at Config.end.
+// errEnd stops the reading of records.
 var errEnd = errors.New("end")
+
+// unlessEnd returns an error of a reader, or nil for errEnd.
+func unlessEnd(err error) error {
+	if errors.Is(err, errEnd) {
+		return nil
+	}
+	return err
+}
 
 // partition writes the visits of a partition, starting at an offset.
 func (e *job) partition(ctx context.Context, partition int32, from int64) error {
+	since, err := e.since(ctx, partition)
+	if err != nil {
+		return err
+	}
 	b, name, end := newBatch(e.Labels), e.VisitLog.Name, schemas.MicrosOf(e.total.Until)
 	read := topics.Decoded(e.VisitLog, func(v *schemas.LoggedVisit, r *kgo.Record) error {
 		if v.Time >= end {
@@ -101,17 +98,33 @@ func (e *job) partition(ctx context.Context, partition int32, from int64) error 
 			b.day, b.extent = day, extent{partition, r.Offset, r.Offset}
 		}
 		b.last = r.Offset
-		if e.deleted[v.User] || !e.Since.IsZero() && v.Time < schemas.MicrosOf(e.Since) {
+		if e.deleted[v.User] || v.Time < since {
 			e.total.Skipped++
 		} else {
 			b.addVisit(v, len(r.Value))
 		}
 		return nil
 	})
-	if err := e.log.ReadTo(ctx, name, partition, from, e.ends[name][partition], read); err != nil && !errors.Is(err, errEnd) {
+	if err := unlessEnd(e.log.ReadTo(ctx, name, partition, from, e.ends[name][partition], read)); err != nil {
 		return err
 	}
 	return e.flush(ctx, b)
+}
+
+// since returns the time of the first visits of a partition to write: Config.Since or, if the topic may have deleted actions,
+// the arrival of its oldest one.
+func (e *job) since(ctx context.Context, partition int32) (schemas.Micros, error) {
+	name, since := e.ActionsEnriched.Name, schemas.MicrosOf(e.Since)
+	start := e.starts[name][partition]
+	if start == 0 {
+		return since, nil
+	}
+	oldest := schemas.Micros(math.MaxInt64) // if no action is left, the deleted ones may be recent
+	err := e.log.ReadAround(ctx, name, partition, start, e.ends[name][partition], func(r *kgo.Record) error {
+		oldest = schemas.MicrosOf(r.Timestamp)
+		return errEnd
+	})
+	return max(since, oldest), unlessEnd(err)
 }
 
 // flush joins a batch with the actions and writes its file.
@@ -119,11 +132,10 @@ func (e *job) flush(ctx context.Context, b *batch) error {
 	if len(b.visits) == 0 {
 		return nil
 	}
-	start, err := e.join(ctx, b)
-	if err == nil {
-		err = e.files.write(b.day, b.extent, func(out io.Writer) error { return e.write(ctx, out, b, start) })
+	if err := e.join(ctx, b); err != nil {
+		return err
 	}
-	if err != nil {
+	if err := e.files.write(b.day, b.extent, func(out io.Writer) error { return e.write(ctx, out, b) }); err != nil {
 		return err
 	}
 	e.total.Visits += len(b.visits)
@@ -133,39 +145,28 @@ func (e *job) flush(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// join adds the actions to a batch, and returns the time from which the log of actions is complete.
-func (e *job) join(ctx context.Context, b *batch) (start schemas.Micros, err error) {
+// join adds the actions to a batch.
+func (e *job) join(ctx context.Context, b *batch) error {
 	name := e.ActionsEnriched.Name
-	offsets, err := e.log.From(ctx, b.oldest.Time().Add(-actionSlack), name)
+	from, err := e.log.From(ctx, b.oldest.Time().Add(-actionSlack), name)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	first := e.starts[name][b.partition]
-	from := max(first, offsets[name][b.partition])
-	if first > 0 && from == first { // the topic has deleted earlier actions; the first record sets the time
-		start = math.MaxInt64
-	}
-	read := topics.Decoded(e.ActionsEnriched, func(a *schemas.EnrichedAction, r *kgo.Record) error {
-		if start == math.MaxInt64 {
-			start = schemas.MicrosOf(r.Timestamp)
-		}
+	read := topics.Decoded(e.ActionsEnriched, func(a *schemas.EnrichedAction, _ *kgo.Record) error {
 		b.addAction(a)
 		return nil
 	})
-	err = e.log.ReadAround(ctx, name, b.partition, from, e.ends[name][b.partition], read)
-	return start, err
+	return e.log.ReadAround(ctx, name, b.partition, from[name][b.partition], e.ends[name][b.partition], read)
 }
 
 // write writes a file.
-func (e *job) write(ctx context.Context, out io.Writer, b *batch, start schemas.Micros) error {
+func (e *job) write(ctx context.Context, out io.Writer, b *batch) error {
 	w, err := training.NewWriter(out, e.layout(b.visits))
 	if err != nil {
 		return err
 	}
 	for _, it := range b.items {
-		of, columns := it.row()
-		b.addLabels(columns, it, start)
-		if err := errors.Join(ctx.Err(), w.Write(of, columns)); err != nil {
+		if err := errors.Join(ctx.Err(), w.Write(it.row())); err != nil {
 			return err
 		}
 	}

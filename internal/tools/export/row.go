@@ -23,7 +23,7 @@ func (e *job) layout(visits []*schemas.LoggedVisit) training.Layout {
 	return l
 }
 
-// row returns the columns of an item, without its labels.
+// row returns the columns of an item.
 func (v *item) row() (training.Item, training.Columns) {
 	item, columns := &v.Items[v.position], training.Columns{}
 	r := training.Item{
@@ -44,6 +44,10 @@ func (v *item) row() (training.Item, training.Columns) {
 		if i < len(item.Values) { // there are none if the model did not receive the item
 			columns[training.FeaturePrefix+f.Name] = float64(item.Values[i])
 		}
+	}
+	for verb, first := range v.first {
+		name := training.LabelPrefix + string(verb)
+		columns[name], columns[name+training.AfterSuffix] = 1, float64(first-v.Time)/1e6
 	}
 	return r, columns
 }

@@ -32,7 +32,7 @@ func write(t *testing.T, visits ...*schemas.LoggedVisit) *bytes.Buffer {
 		b.addVisit(v, 0)
 	}
 	out := new(bytes.Buffer)
-	must.OK(t, e.write(t.Context(), out, b, 0))
+	must.OK(t, e.write(t.Context(), out, b))
 	return out
 }
 
