@@ -83,7 +83,7 @@ func newDesk() *desk {
 func experimentOf(feed string) map[string]any {
 	estimate := map[string]any{"value": 0.25, "low": 0.2, "high": 0.3, "std_err": 0.025}
 	arm := func(name string, perItem, needed any) map[string]any {
-		return map[string]any{"arm": name, "share": 0.5, "users": 1200, "visits": 1300, "items": 9000, "switched": 0, "actions": []any{map[string]any{
+		return map[string]any{"arm": name, "share": 0.5, "users": 1200, "visits": 1300, "items": 9000, "actions": []any{map[string]any{
 			"verb": "save", "count": 12, "per_item": perItem, "per_visit": nil, "difference": nil, "days_needed": needed,
 		}}}
 	}

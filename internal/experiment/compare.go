@@ -14,12 +14,11 @@ type Tally struct {
 
 // Count is the size of an arm.
 type Count struct {
-	Arm      string  `json:"arm"`   // "": the users in no other arm
-	Share    float64 `json:"share"` // of the users; 0: unknown
-	Users    int     `json:"users"` // with visits
-	Visits   int     `json:"visits"`
-	Items    int     `json:"items"`
-	Switched int     `json:"switched"` // users who are also in other arms, because shares changed
+	Arm    string  `json:"arm"`   // "": the users in no other arm
+	Share  float64 `json:"share"` // of the users; 0: unknown
+	Users  int     `json:"users"` // with visits
+	Visits int     `json:"visits"`
+	Items  int     `json:"items"`
 }
 
 // ActionTally counts the actions of one verb in an arm.
@@ -40,7 +39,6 @@ func (t *Tally) Merge(o Tally) {
 	t.Users += o.Users
 	t.Visits += o.Visits
 	t.Items += o.Items
-	t.Switched += o.Switched
 	for i := range o.Actions {
 		a, b := &t.Actions[i], o.Actions[i]
 		a.Count += b.Count

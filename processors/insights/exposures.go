@@ -64,9 +64,6 @@ func (e *exposures) count(x exposure, entries []entry) {
 	tally.Users++
 	tally.Visits += x.visits
 	tally.Items += x.items
-	if slices.ContainsFunc(e.seen, func(o exposure) bool { return o.feed == x.feed && o.arm != x.arm }) {
-		tally.Switched++
-	}
 	for i := range tally.Actions {
 		a, count := &tally.Actions[i], 0
 		for _, did := range entries {

@@ -215,7 +215,7 @@ func TestExperiments_CountVisitsAndLaterActions(t *testing.T) {
 	}
 	tally := func(arm string, users, visits, items, saves int, perItem, perVisit experiment.Sums) experiment.Tally {
 		return experiment.Tally{
-			Feed: "home", Count: experiment.Count{Arm: arm, Users: users, Visits: visits, Items: items, Switched: 1},
+			Feed: "home", Count: experiment.Count{Arm: arm, Users: users, Visits: visits, Items: items},
 			Actions: []experiment.ActionTally{{ActionCount: experiment.ActionCount{Verb: "save", Count: saves}, PerItem: perItem, PerVisit: perVisit}},
 		}
 	}

@@ -307,7 +307,6 @@ class ExperimentArm(TypedDict):
     users: int
     visits: int
     items: int
-    switched: int
     actions: list[ActionRate]
 
 

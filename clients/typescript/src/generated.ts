@@ -1219,8 +1219,6 @@ export interface components {
             visits: number;
             /** @description New items of these visits. */
             items: number;
-            /** @description Users who were also in other arms of the feed, because shares changed. */
-            switched: number;
             actions: components["schemas"]["ActionRate"][];
         };
         ActionRate: {

@@ -170,13 +170,6 @@ func (c *counts) add(r *training.Row) {
 func (c *counts) addUsers(tally *experiment.Tally) {
 	users := c.users[arm{tally.Feed, tally.Arm}]
 	tally.Users = len(users)
-	for user := range users {
-		if slices.ContainsFunc(c.All, func(o experiment.Tally) bool {
-			return o.Feed == tally.Feed && o.Arm != tally.Arm && c.users[arm{o.Feed, o.Arm}][user] != nil
-		}) {
-			tally.Switched++
-		}
-	}
 	for i := range tally.Actions {
 		a := &tally.Actions[i]
 		a.PerItem, a.PerVisit = users.Sums(2+i, 0), users.Sums(2+i, 1)

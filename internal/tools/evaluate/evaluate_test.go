@@ -47,8 +47,8 @@ func TestRun_CountsArms(t *testing.T) {
 		t.Fatalf("got %+v", report)
 	}
 	for i, want := range []experiment.Arm{
-		{Count: experiment.Count{Share: 0.5, Users: 2, Visits: 2, Items: 4, Switched: 1}},
-		{Count: experiment.Count{Arm: "b", Share: 0.5, Users: 3, Visits: 3, Items: 4, Switched: 1}},
+		{Count: experiment.Count{Share: 0.5, Users: 2, Visits: 2, Items: 4}},
+		{Count: experiment.Count{Arm: "b", Share: 0.5, Users: 3, Visits: 3, Items: 4}},
 	} {
 		got := x.Arms[i]
 		got.Actions = nil

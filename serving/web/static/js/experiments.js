@@ -24,8 +24,8 @@ const armName = (arm) => arm || '–';
 
 function show(x) {
   return h('section', { 'aria-label': `Feed ${x.feed}` }, h('h2', null, `Feed ${x.feed}`), sampleRatio(x.sample_ratio),
-    scrolled(`Arms of ${x.feed}`, ['arm', 'share', 'users', 'visits', 'items', 'switched'],
-      x.arms.map((a) => [armName(a.arm), a.share ? percent(a.share) : 'unknown', whole(a.users), whole(a.visits), whole(a.items), whole(a.switched)])),
+    scrolled(`Arms of ${x.feed}`, ['arm', 'share', 'users', 'visits', 'items'],
+      x.arms.map((a) => [armName(a.arm), a.share ? percent(a.share) : 'unknown', whole(a.users), whole(a.visits), whole(a.items)])),
     scrolled(`Actions in ${x.feed}`, ['action', 'arm', 'count', 'per item', 'per visit', 'difference per item', 'days needed'],
       x.arms[0].actions.flatMap((_, i) => x.arms.map((a) => ratesOf(armName(a.arm), a.actions[i])))));
 }
