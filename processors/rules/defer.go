@@ -164,16 +164,9 @@ func (s *selection) remember(v *Visit, a *arrangement) schemas.Memory {
 	return m
 }
 
-// DeferredCandidate is a candidate that a visit leaves to a later session.
-type DeferredCandidate struct {
-	Pin   schemas.PinID
-	Fate  Fate           // Deferred, or Weak if this visit would defer it
-	Since schemas.Micros // time of the visit that deferred it; 0: not deferred
-}
-
 // DeferredCandidates returns the candidates that a visit leaves to a later session: first deferred ones, in order of their
 // deferral, then weak ones, the least weak first.
-func (f Feed) DeferredCandidates(v Visit, pools []Pool, k Signals) []DeferredCandidate {
+func (f Feed) DeferredCandidates(v Visit, pools []Pool, k Signals) []schemas.DeferredCandidate {
 	s := f.deferWeak(&v, f.rescore(pools, k))
 	waits := map[schemas.PinID]bool{}
 	for i := range s.all {
@@ -181,14 +174,14 @@ func (f Feed) DeferredCandidates(v Visit, pools []Pool, k Signals) []DeferredCan
 			waits[s.all[i].items[j].Pin] = true
 		}
 	}
-	var list []DeferredCandidate
+	var list []schemas.DeferredCandidate
 	for _, d := range s.memory.Deferred {
 		if d.Since >= s.memory.Began && waits[d.Pin] {
-			list = append(list, DeferredCandidate{Pin: d.Pin, Fate: Deferred, Since: d.Since})
+			list = append(list, schemas.DeferredCandidate{Pin: d.Pin, Reason: schemas.ReasonDeferredEarlier, Since: schemas.Timestamp(d.Since)})
 		}
 	}
 	for _, pin := range s.overBudget {
-		list = append(list, DeferredCandidate{Pin: pin, Fate: Weak})
+		list = append(list, schemas.DeferredCandidate{Pin: pin, Reason: schemas.ReasonWeak})
 	}
 	return list
 }

@@ -56,9 +56,9 @@ func (s *session) deferred(want ...int) {
 	}
 }
 
-func (s *session) fate(n int) Fate {
+func (s *session) reason(n int) schemas.Reason {
 	pin := schemas.PinID(fmt.Sprintf("pin:%s-%03d", schemas.Following, n))
-	return s.feed.Explain(s.visit, s.pools, Signals{}, pin).Fate
+	return s.feed.Explain(s.visit, s.pools, Signals{}, pin).Reason
 }
 
 func newSession(t *testing.T, budget, pins, limit int) *session {
@@ -71,8 +71,8 @@ func TestDeferWeak_DefersWeakItemsToNextSession(t *testing.T) {
 	s.deferred() // the chunk was full
 	s.visitAfter("remaining strong items, then the budget", time.Second, 8, 9, 10, 11, 12)
 	s.deferred(13, 14, 15) // three places were empty
-	for n, want := range map[int]Fate{13: Deferred, 16: Weak, 99: NoShare} {
-		if got := s.fate(n); got != want {
+	for n, want := range map[int]schemas.Reason{13: schemas.ReasonDeferredEarlier, 16: schemas.ReasonWeak, 99: schemas.ReasonNoShare} {
+		if got := s.reason(n); got != want {
 			t.Errorf("pin %d is %q, want %q", n, got, want)
 		}
 	}
@@ -106,8 +106,8 @@ func TestDeferWeak_DeferredItemsExpire(t *testing.T) {
 	s.deferred(11, 12)
 	s.pools = append(s.pools, poolOf("editors", 1))
 	s.visit.Time += schemas.MicrosIn(time.Hour + 1000)
-	if got := s.fate(11); got != DeferralExpired {
-		t.Errorf("pin 11 is %q, want %q", got, DeferralExpired)
+	if got := s.reason(11); got != schemas.ReasonDeferralExpired {
+		t.Errorf("pin 11: got %q, want %q", got, schemas.ReasonDeferralExpired)
 	}
 	if n := len(s.feed.Waiting(s.visit, s.pools, Signals{})); n != 1 {
 		t.Errorf("%d pins wait, want only that of the editors", n)
@@ -208,22 +208,23 @@ func TestDeferWeak_ShowsOrExpiresEveryCandidate(t *testing.T) {
 
 func TestDeferredCandidates_ListsDeferredThenWeak(t *testing.T) {
 	s := newSession(t, 0, 14, 13)
-	weak := func(fate Fate, since schemas.Micros, pins ...schemas.PinID) (list []DeferredCandidate) {
+	weak := func(reason schemas.Reason, since schemas.Micros, pins ...schemas.PinID) (list []schemas.DeferredCandidate) {
 		for _, pin := range pins {
-			list = append(list, DeferredCandidate{Pin: pin, Fate: fate, Since: since})
+			list = append(list, schemas.DeferredCandidate{Pin: pin, Reason: reason, Since: schemas.Timestamp(since)})
 		}
 		return list
 	}
-	expect := func(when string, want []DeferredCandidate) {
+	expect := func(when string, want []schemas.DeferredCandidate) {
 		t.Helper()
 		if diff := cmp.Diff(want, s.feed.DeferredCandidates(s.visit, s.pools, Signals{}), equateEmpty); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", when, diff)
 		}
 	}
-	expect("before any visit", weak(Weak, 0, "pin:following-011", "pin:following-012", "pin:following-013"))
+	expect("before any visit", weak(schemas.ReasonWeak, 0, "pin:following-011", "pin:following-012", "pin:following-013"))
 	began := s.visit.Time
 	s.visitAfter("strong items", 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
-	expect("after a visit", append(weak(Deferred, began, "pin:following-011", "pin:following-012"), weak(Weak, 0, "pin:following-013")...))
+	expect("after a visit", append(
+		weak(schemas.ReasonDeferredEarlier, began, "pin:following-011", "pin:following-012"), weak(schemas.ReasonWeak, 0, "pin:following-013")...))
 	s.visit.Time += schemas.MicrosIn(2 * time.Minute)
 	expect("in the next session, with a weaker best score", nil)
 }
@@ -235,15 +236,15 @@ func TestDeferredCandidates_AgreesWithExplain(t *testing.T) {
 		f.Shares[schemas.Explore] = 0 // exploration draws from the shown candidates
 		v := Visit{User: "user:me", Time: 1e12, Limit: rapid.IntRange(1, 10).Draw(t, "limit")}
 		for range 2 {
-			listed := map[schemas.PinID]Fate{}
+			listed := map[schemas.PinID]schemas.Reason{}
 			for _, h := range f.DeferredCandidates(v, pools, k) {
-				listed[h.Pin] = h.Fate
+				listed[h.Pin] = h.Reason
 			}
 			for _, p := range pools {
 				for _, c := range p.Candidates {
-					fate := f.Explain(v, pools, k, c.Pin).Fate
-					if got := listed[c.Pin]; (fate == Weak || fate == Deferred) != (got != "") || got != "" && got != fate {
-						t.Fatalf("%s is listed as %q, and its fate is %q", c.Pin, got, fate)
+					e := f.Explain(v, pools, k, c.Pin)
+					if got := listed[c.Pin]; (e.Fate == schemas.FateDeferred) != (got != "") || got != "" && got != e.Reason {
+						t.Fatalf("%s is listed as %q, and explained as %+v", c.Pin, got, e)
 					}
 				}
 			}

@@ -29,10 +29,10 @@ func ExampleFeed_Make() {
 		fmt.Println(item.Pin, "from", item.Source)
 	}
 	why := feed.Explain(visit, waiting, rules.Signals{}, "pin:cup")
-	fmt.Println("pin:cup is", why.Fate, "by", why.Cap)
+	fmt.Println("pin:cup is", why.Fate, "because of", why.Reason)
 	// Output:
 	// pin:tea from following
 	// pin:sea from interest
 	// pin:boat from following
-	// pin:cup is capped by author
+	// pin:cup is waiting because of cap_author
 }

@@ -6,28 +6,13 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Fate is the outcome of the rules for a candidate of a visit.
-type Fate string
-
-// The values of Fate.
-const (
-	Shown           Fate = "shown"    // it is in the chunk
-	Waits           Fate = "waits"    // the chunk is full without it
-	Capped          Fate = "capped"   // a cap skipped it
-	Similar         Fate = "similar"  // without the reduction by Spacing, it would rank above an item of its source
-	Weak            Fate = "weak"     // it is weak, and the budget of the session is spent
-	Deferred        Fate = "deferred" // it is deferred to a later session
-	DeferralExpired Fate = "expired"  // it was deferred for too long
-	NoShare         Fate = "no share" // its sources have no share in the feed
-)
-
 // Explanation describes the outcome of the rules for one candidate, and its cause.
 type Explanation struct {
-	Fate      Fate
+	Fate      schemas.Fate
+	Reason    schemas.Reason    // "": shown
 	Place     int               // position in the chunk, from 1, if shown
 	Source    schemas.Source    // source that fills the position, if shown
 	RankScore schemas.RankScore // score in the response, if shown
-	Cap       string            // cap that skipped it: "author", "board" or "interest"
 	SimilarTo schemas.PinID     // most similar item above it, or in the chunk if not shown; "": none, or Spacing is disabled
 	Since     schemas.Micros    // time of the visit that deferred it; 0: not deferred
 	Scores    []SourceScore     // by source, in the order of the pools
@@ -44,7 +29,7 @@ type SourceScore struct {
 // Explain returns the outcome of Make for a pin. A pin that is in none of the pools has no scores.
 func (f Feed) Explain(v Visit, pools []Pool, k Signals, pin schemas.PinID) Explanation {
 	d := f.decide(v, pools, k, pin)
-	e := Explanation{Cap: d.violated, Since: since(&v.Memory, pin), Scores: scoresOf(d.all, f.terms(k), pin)}
+	e := Explanation{Fate: schemas.FateWaiting, Since: since(&v.Memory, pin), Scores: scoresOf(d.all, f.terms(k), pin)}
 	at := slices.IndexFunc(d.list, func(it schemas.ServedItem) bool { return it.Pin == pin })
 	above := d.list
 	if at >= 0 {
@@ -53,22 +38,22 @@ func (f Feed) Explain(v Visit, pools []Pool, k Signals, pin schemas.PinID) Expla
 	outranked := f.space(&e, above, k.Vectors, pin)
 	switch deferredAt := since(&d.memory, pin); {
 	case at >= 0:
-		e.Fate, e.Place, e.Cap = Shown, at+1, ""
+		e.Fate, e.Place = schemas.FateNext, at+1
 		e.Source, e.RankScore = d.list[at].Source, d.list[at].RankScore
 	case slices.Contains(d.expired, pin):
-		e.Fate = DeferralExpired
+		e.Fate, e.Reason = schemas.FateOut, schemas.ReasonDeferralExpired
 	case len(e.Scores) == 0:
-		e.Fate = NoShare
+		e.Reason = schemas.ReasonNoShare
 	case slices.Contains(d.overBudget, pin):
-		e.Fate = Weak
+		e.Fate, e.Reason = schemas.FateDeferred, schemas.ReasonWeak
 	case deferredAt >= d.memory.Began && deferredAt > 0:
-		e.Fate = Deferred
+		e.Fate, e.Reason = schemas.FateDeferred, schemas.ReasonDeferredEarlier
 	case d.violated != "":
-		e.Fate = Capped
+		e.Reason = schemas.Reason("cap_" + d.violated)
 	case outranked:
-		e.Fate = Similar
+		e.Reason = schemas.ReasonSimilar
 	default:
-		e.Fate = Waits
+		e.Reason = schemas.ReasonOutranked
 	}
 	return e
 }

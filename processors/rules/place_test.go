@@ -159,10 +159,10 @@ func TestExplain_PopularPin(t *testing.T) {
 		{Source: "s", Candidates: []Candidate{{Pin: "pin:1"}}},
 		{Source: schemas.FromPopular, Candidates: []Candidate{{Pin: "pin:2"}, {Pin: "pin:3", PoolScore: -1}}},
 	}
-	for limit, want := range map[int]Fate{1: Waits, 2: Shown, 3: Shown} {
+	for limit, want := range map[int]schemas.Reason{1: schemas.ReasonOutranked, 2: "", 3: ""} {
 		e := f.Explain(Visit{User: "user:me", Limit: limit}, pools, Signals{}, "pin:2")
-		if e.Fate != want || len(e.Scores) != 1 || e.Scores[0].Source != schemas.FromPopular {
-			t.Errorf("limit %d: got %+v, want %s with its score", limit, e, want)
+		if e.Reason != want || len(e.Scores) != 1 || e.Scores[0].Source != schemas.FromPopular {
+			t.Errorf("limit %d: got %+v, want the reason %q and its score", limit, e, want)
 		}
 	}
 }

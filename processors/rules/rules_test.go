@@ -241,7 +241,7 @@ func poolOf(source schemas.Source, n int) Pool {
 
 // Explain agrees with Make for every candidate.
 func TestExplain_AgreesWithMake(t *testing.T) {
-	seen := map[Fate]bool{}
+	seen := map[schemas.Reason]bool{}
 	rapid.Check(t, func(t *rapid.T) {
 		f, pools, k := drawFeed(t), drawPools(t), drawSignals(t)
 		f.Defer.Margin = rapid.SampledFrom([]float64{0, 1}).Draw(t, "low margin")
@@ -251,30 +251,33 @@ func TestExplain_AgreesWithMake(t *testing.T) {
 			for n := range 81 {
 				pin := schemas.PinID(fmt.Sprintf("pin:%d", n))
 				e := f.Explain(v, pools, k, pin)
-				seen[e.Fate] = true
+				seen[e.Reason] = true
 				checkExplanation(t, f, pin, pools, c, e)
 			}
 			v.Memory, pools = c.Memory, without(pools, c.Items)
 			v.Time += schemas.Micros(rapid.SampledFrom([]time.Duration{time.Second, 2 * time.Hour}).Draw(t, "pause") / time.Microsecond)
 		}
 	})
-	for _, fate := range []Fate{Shown, Waits, Capped, Similar, NoShare} {
-		if !seen[fate] {
-			t.Errorf("no candidate had the fate %q", fate)
+	for _, reason := range []schemas.Reason{
+		"", schemas.ReasonOutranked, schemas.ReasonCapAuthor, schemas.ReasonCapBoard, schemas.ReasonCapInterest, schemas.ReasonSimilar, schemas.ReasonNoShare,
+	} {
+		if !seen[reason] {
+			t.Errorf("no candidate had the reason %q", reason)
 		}
 	}
 }
 
 func checkExplanation(t *rapid.T, f Feed, pin schemas.PinID, pools []Pool, c Chunk, e Explanation) {
 	at := slices.IndexFunc(c.Items, func(it schemas.ServedItem) bool { return it.Pin == pin })
-	if (e.Fate == Shown) != (at >= 0) || e.Fate == Shown && (e.Place != at+1 || e.RankScore != c.Items[at].RankScore || e.Source != c.Items[at].Source) {
+	isShown := e.Fate == schemas.FateNext
+	if isShown != (at >= 0) || isShown != (e.Reason == "") || isShown && (e.Place != at+1 || e.RankScore != c.Items[at].RankScore || e.Source != c.Items[at].Source) {
 		t.Fatalf("%s is item %d of the chunk; got %+v", pin, at, e)
 	}
-	if (e.Fate == DeferralExpired) != slices.Contains(c.Expired, pin) || (e.Fate == Capped) != (e.Cap != "") {
+	if (e.Fate == schemas.FateOut) != slices.Contains(c.Expired, pin) {
 		t.Fatalf("%s: got %+v", pin, e)
 	}
 	for _, s := range e.Scores {
-		if s.Rank < 1 || f.Share(s.Source) == 0 || e.Fate == Shown && s.Source == e.Source && math.Abs(float64(s.RankScore-e.RankScore)) > 1e-9 {
+		if s.Rank < 1 || f.Share(s.Source) == 0 || isShown && s.Source == e.Source && math.Abs(float64(s.RankScore-e.RankScore)) > 1e-9 {
 			t.Fatalf("%s: got %+v", pin, e)
 		}
 	}
@@ -282,7 +285,7 @@ func checkExplanation(t *rapid.T, f Feed, pin schemas.PinID, pools []Pool, c Chu
 	for _, p := range pools {
 		offered = offered || f.Share(p.Source) > 0 && slices.ContainsFunc(p.Candidates, func(c Candidate) bool { return c.Pin == pin })
 	}
-	if offered != (len(e.Scores) > 0) || !offered && e.Fate != NoShare && e.Fate != DeferralExpired {
+	if offered != (len(e.Scores) > 0) || !offered && e.Reason != schemas.ReasonNoShare && e.Reason != schemas.ReasonDeferralExpired {
 		t.Fatalf("%s: offered is %v; got %+v", pin, offered, e)
 	}
 }

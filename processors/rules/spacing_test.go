@@ -134,15 +134,15 @@ func TestExplain_SimilarPin(t *testing.T) {
 		{Pin: "pin:a", PoolScore: 3}, {Pin: "pin:b", PoolScore: 2.9}, {Pin: "pin:c", PoolScore: 2}, {Pin: "pin:d", PoolScore: 0},
 	}}}
 	for pin, want := range map[schemas.PinID]struct {
-		fate  Fate
-		to    schemas.PinID
-		score schemas.RankScore
-		part  float64
+		reason schemas.Reason
+		to     schemas.PinID
+		score  schemas.RankScore
+		part   float64
 	}{
-		"pin:a": {Shown, "", 3, 0}, "pin:b": {Similar, "pin:a", 0.9, -2}, "pin:c": {Shown, "", 2, 0}, "pin:d": {Waits, "pin:c", -2, -2},
+		"pin:a": {"", "", 3, 0}, "pin:b": {schemas.ReasonSimilar, "pin:a", 0.9, -2}, "pin:c": {"", "", 2, 0}, "pin:d": {schemas.ReasonOutranked, "pin:c", -2, -2},
 	} {
 		e := f.Explain(Visit{Limit: 2}, pools, k, pin)
-		if s := e.Scores[0]; e.Fate != want.fate || e.SimilarTo != want.to || math.Abs(float64(s.RankScore-want.score)) > 1e-6 || math.Abs(s.Parts["spacing"]-want.part) > 1e-6 {
+		if s := e.Scores[0]; e.Reason != want.reason || e.SimilarTo != want.to || math.Abs(float64(s.RankScore-want.score)) > 1e-6 || math.Abs(s.Parts["spacing"]-want.part) > 1e-6 {
 			t.Errorf("%s: got %+v, want %+v", pin, e, want)
 		}
 	}

@@ -41,13 +41,7 @@ func (g *Generator) FeedState(ctx context.Context, user schemas.UserID, name str
 	s.Sources = sourceStates(c, waiting)
 	s.Affinities, s.Degraded = c.signals.Affinities.Top, c.degraded
 	visit := rules.Visit{User: user, Time: schemas.MicrosOf(g.deps.Now()), Limit: c.Limit, Memory: c.memory}
-	for _, h := range c.rules.DeferredCandidates(visit, g.deps.Extensions.admitted(c), c.signals) {
-		reason := schemas.ReasonWeak
-		if h.Fate == rules.Deferred {
-			reason = schemas.ReasonDeferredEarlier
-		}
-		s.Deferred = append(s.Deferred, schemas.DeferredCandidate{Pin: h.Pin, Reason: reason, Since: schemas.Timestamp(h.Since)})
-	}
+	s.Deferred = c.rules.DeferredCandidates(visit, g.deps.Extensions.admitted(c), c.signals)
 	return s, nil
 }
 

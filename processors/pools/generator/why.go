@@ -346,11 +346,10 @@ func (g *Generator) decide(w *inquiry, c *composition) {
 		}
 	case g.deps.Extensions.rejects(c, w.Pin):
 		a.Fate, a.Reason = schemas.FateWaiting, schemas.ReasonOwnRule
-	case explained.Fate == rules.NoShare && w.ranked > g.cfg.CandidatesPerSource:
+	case explained.Reason == schemas.ReasonNoShare && w.ranked > g.cfg.CandidatesPerSource:
 		a.Fate, a.Reason = schemas.FateWaiting, schemas.ReasonBeyondHead
 	default:
-		a.Fate, a.Reason = fateOf(&explained)
-		a.Place = explained.Place
+		a.Fate, a.Reason, a.Place = explained.Fate, explained.Reason, explained.Place
 		if a.Reason == schemas.ReasonSimilar {
 			a.By = append(a.By, schemas.ID(explained.SimilarTo))
 		}
