@@ -3,7 +3,6 @@ package schemas
 import (
 	"encoding/json"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -23,7 +22,7 @@ type LoggedVisit struct {
 	Outputs   []string        `avro:"outputs" json:"outputs,omitempty"`   // names of the model's outputs
 	Degraded  []string        `avro:"degraded" json:"degraded,omitempty"` // as in Chunk
 	Items     []LoggedItem    `avro:"items" json:"items"`                 // in the order of Served.Items
-	// Cut is the number of the last items whose choices are omitted, because the record would be too large.
+	// Cut is the number of the last items whose choices are omitted; see LimitChoices.
 	Cut int32 `avro:"cut" json:"cut,omitempty"`
 }
 
@@ -72,42 +71,21 @@ type Choice struct {
 	Outputs           []LoggedNumber `avro:"outputs" json:"outputs,omitempty"`
 }
 
-// LimitBytes omits the choices of the last items, and counts these items in Cut, so that the encoded record has at most maxBytes.
-// It does not shorten anything else.
-func (v *LoggedVisit) LimitBytes(maxBytes int) {
-	left := maxBytes - v.maxEncodedBytes()
+// LimitChoices omits the choices of the last items, and counts these items in Cut, so that the encoded choices have at most maxBytes.
+func (v *LoggedVisit) LimitChoices(maxBytes int) {
 	for i := range v.Items {
 		it := &v.Items[i]
 		for j := range it.Choices {
-			left -= it.Choices[j].maxEncodedBytes()
+			maxBytes -= it.Choices[j].maxEncodedBytes()
 		}
-		if left < 0 { // and then for all later items
+		if maxBytes < 0 { // and then for all later items
 			it.Choices, it.Choice = nil, -1
 			v.Cut++
 		}
 	}
 }
 
-// maxEncodedBytes returns an upper bound of the bytes of the encoded record without choices. Each length takes at most 5 bytes.
-func (v *LoggedVisit) maxEncodedBytes() int {
-	n := 128 + len(v.ID) + len(v.User) + len(v.Feed) + len(v.Arm)
-	for _, f := range v.Features {
-		n += 10 + len(f.Name)
-	}
-	for _, name := range slices.Concat(v.Outputs, v.Degraded) {
-		n += 5 + len(name)
-	}
-	for i := range v.Items {
-		it := &v.Items[i]
-		n += 80 + len(it.Pin) + len(it.Source) + len(it.Pool) + len(it.Author) + 8*len(it.Values) + 8*len(it.Outputs)
-		for name := range it.Parts {
-			n += 13 + len(name)
-		}
-	}
-	return n
-}
-
-// maxEncodedBytes returns an upper bound of the bytes of the encoded choice.
+// maxEncodedBytes returns an upper bound of the bytes of the encoded choice. Each length takes at most 5 bytes.
 func (c *Choice) maxEncodedBytes() int { return 48 + len(c.Source) + len(c.Pin) + 8*len(c.Outputs) }
 
 // LoggedNumber is a number that may be NaN or infinite. In JSON, such a number is a string, as strconv.FormatFloat formats it.

@@ -13,7 +13,7 @@ import (
 //
 //   - A FeedEntries must not exceed rows.Config.MaxValueBytes, which is at least 512 KiB.
 //   - A Served must not exceed schemas.MaxRecordBytes, 1 MiB. It also has up to rules.MaxDeferred deferred and as many expired
-//     pins, about 110 KB together, two numbers for each source, and the log of the visit, at most maxLoggedBytes.
+//     pins, about 110 KB together, two numbers for each source, and the log of the visit, about 180 KB and maxChoiceBytes.
 //
 // 448 KiB are 26 items with the longest facets of an event, or all 100 items of a visit with facets of 4 KB each.
 const maxShownBytes = 448 << 10

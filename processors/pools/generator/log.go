@@ -6,9 +6,9 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// maxLoggedBytes bounds the log of a visit in a Served; see maxShownBytes. Without choices, the log of 100 items with the longest
+// maxChoiceBytes bounds the choices in the log of a visit; see maxShownBytes. Without choices, the log of 100 items with the longest
 // ids and 100 features has about 180 KB.
-const maxLoggedBytes = 256 << 10
+const maxChoiceBytes = 192 << 10
 
 // inferred is an answered request to the model.
 type inferred struct {
@@ -24,7 +24,7 @@ func (g *Generator) log(c *composition, visit rules.Visit) *schemas.LoggedVisit 
 	if c.inferred != nil {
 		c.inferred.addTo(&v)
 	}
-	v.LimitBytes(maxLoggedBytes)
+	v.LimitChoices(maxChoiceBytes)
 	return &v
 }
 
