@@ -2,20 +2,20 @@ package schemas
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// encoding/json validates the JSON and decodes escaped text. The package splits objects itself, because the library is too
-// lenient for events: it accepts names in any case, the last of repeated names, null for any type, and an unpaired surrogate
-// as U+FFFD. (It is also five times slower.)
+// The package reads objects and arrays one level at a time, so that one line reports the problems of all fields.
+// encoding/json is too lenient for events: it accepts the last of repeated names, and an unpaired surrogate as U+FFFD.
 
 const (
-	maxMembers = 256     // of one JSON object: far above any event, but it bounds the comparison of all names with each other
+	maxMembers = 256     // of one JSON object: far above any event, but it bounds the search for names
 	maxEntries = 1 << 12 // of one JSON array of texts or objects
 )
 
@@ -57,168 +57,89 @@ func (o *object) close() {
 	}
 }
 
-// parseJSON checks that raw is exactly one JSON value, and trims the space around it.
-func parseJSON(raw []byte) ([]byte, error) {
-	if !json.Valid(raw) {
-		return nil, syntaxError(raw)
-	}
-	return bytes.Trim(raw, " \t\r\n"), nil
-}
-
-func syntaxError(raw []byte) error {
-	var value json.RawMessage
-	err := json.NewDecoder(bytes.NewReader(raw)).Decode(&value)
-	var syntax *json.SyntaxError
-	switch {
-	case err == nil:
-		return errors.New("data after the object")
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("not JSON: unexpected end")
-	case errors.As(err, &syntax):
-		return fmt.Errorf("not JSON: %w (byte %d)", err, syntax.Offset)
-	}
-	return fmt.Errorf("not JSON: %w", err)
-}
-
-// parseObject splits an object into its members. Like the functions below, it accepts only input that parseJSON has
-// accepted.
+// parseObject splits an object into its members.
 func parseObject(raw []byte, path string, p *problems) (*object, error) {
-	if raw[0] != '{' {
-		return nil, typeError("an object", raw)
-	}
 	o := &object{path: path, p: p, members: make([]member, 0, 16)}
-	for at := next(raw, 1); raw[at] != '}'; at = comma(raw, at) {
-		end := valueEnd(raw, at)
-		name, err := parseText(raw[at:end])
-		if err != nil {
-			return nil, fmt.Errorf("name of a field: %w", err)
-		}
-		if slices.ContainsFunc(o.members, func(m member) bool { return m.name == name }) {
-			return nil, fmt.Errorf("duplicate field %s", quote(name))
-		}
+	return o, split(raw, '{', func(dec *jsontext.Decoder) error {
 		if len(o.members) == maxMembers {
-			return nil, fmt.Errorf("more than %d fields", maxMembers)
+			return fmt.Errorf("more than %d fields", maxMembers)
 		}
-		at = next(raw, next(raw, end)+1) // skips the colon
-		end = valueEnd(raw, at)
-		o.members = append(o.members, member{name: name, value: raw[at:end]})
-		at = end
-	}
-	return o, nil
+		name, err := dec.ReadToken()
+		if err != nil {
+			return err
+		}
+		m := member{name: name.String()}
+		m.value, err = readValue(dec, raw)
+		o.members = append(o.members, m)
+		return err
+	})
 }
 
 // parseArray splits an array into at most maxEntries entries.
-func parseArray(raw []byte) ([][]byte, error) {
-	if raw[0] != '[' {
-		return nil, typeError("an array", raw)
-	}
-	var items [][]byte
-	for at := next(raw, 1); raw[at] != ']'; {
-		if len(items) == maxEntries {
-			return nil, fmt.Errorf("more than %d entries", maxEntries)
+func parseArray(raw []byte) (entries [][]byte, err error) {
+	err = split(raw, '[', func(dec *jsontext.Decoder) error {
+		if len(entries) == maxEntries {
+			return fmt.Errorf("more than %d entries", maxEntries)
 		}
-		end := valueEnd(raw, at)
-		items = append(items, raw[at:end])
-		at = comma(raw, end)
-	}
-	return items, nil
+		entry, err := readValue(dec, raw)
+		entries = append(entries, entry)
+		return err
+	})
+	return entries, err
 }
 
-// next returns the position of the first byte at or after at that is not a space.
-func next(raw []byte, at int) int {
-	for raw[at] == ' ' || raw[at] == '\t' || raw[at] == '\r' || raw[at] == '\n' {
-		at++
+// split calls read at each member of raw, which must be one object or array.
+func split(raw []byte, kind jsontext.Kind, read func(dec *jsontext.Decoder) error) error {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
+	start, err := dec.ReadToken()
+	if err == nil {
+		err = checkKind(start.Kind(), kind)
 	}
-	return at
+	for err == nil && dec.PeekKind() != '}' && dec.PeekKind() != ']' {
+		err = read(dec)
+	}
+	if err == nil {
+		_, err = dec.ReadToken()
+	}
+	if err == nil && len(bytes.Trim(dec.UnreadBuffer(), " \t\r\n")) > 0 {
+		err = errors.New("data after the object")
+	}
+	return syntaxError(err)
 }
 
-// comma returns the position of the next value after the end of a value, or of the end of the enclosing object or array.
-func comma(raw []byte, at int) int {
-	if at = next(raw, at); raw[at] == ',' {
-		return next(raw, at+1)
+func syntaxError(err error) error {
+	var syntax *jsontext.SyntacticError
+	if errors.Is(err, io.EOF) || errors.As(err, &syntax) {
+		return errors.New("not JSON: " + strings.TrimPrefix(err.Error(), "jsontext: "))
 	}
-	return at
+	return err
 }
 
-// valueEnd returns the end of the value that starts at at.
-func valueEnd(raw []byte, at int) int {
-	depth := 0
-	for {
-		switch raw[at] {
-		case '"':
-			at = textEnd(raw, at)
-		case '{', '[':
-			depth++
-			at++
-		case '}', ']':
-			depth--
-			at++
-		case ',', ':', ' ', '\t', '\r', '\n':
-			at++ // inside an object or array
-		default:
-			at = wordEnd(raw, at)
-		}
-		if depth == 0 {
-			return at
-		}
-	}
-}
-
-func textEnd(raw []byte, at int) int {
-	for at++; raw[at] != '"'; at++ {
-		if raw[at] == '\\' {
-			at++
-		}
-	}
-	return at + 1
-}
-
-// wordEnd returns the end of a number, true, false or null.
-func wordEnd(raw []byte, at int) int {
-	if n := bytes.IndexAny(raw[at:], ",]} \t\r\n"); n >= 0 {
-		return at + n
-	}
-	return len(raw)
-}
-
-// typeError returns an error with the expected type and the actual one.
-func typeError(what string, raw []byte) error {
-	got := "a number"
-	switch raw[0] {
-	case '{':
-		got = "an object"
-	case '[':
-		got = "an array"
-	case '"':
-		got = "a string"
-	case 't', 'f':
-		got = "a boolean"
-	case 'n':
-		got = "null"
-	}
-	return fmt.Errorf("want %s, got %s", what, got)
+// readValue returns the next value, as a part of raw.
+func readValue(dec *jsontext.Decoder, raw []byte) ([]byte, error) {
+	value, err := dec.ReadValue()
+	end := int(dec.InputOffset())
+	return raw[end-len(value) : end], err
 }
 
 func parseText(raw []byte) (string, error) {
-	if raw[0] != '"' {
-		return "", typeError("a string", raw)
+	if err := checkKind(jsontext.Value(raw).Kind(), '"'); err != nil {
+		return "", err
 	}
-	if inner := raw[1 : len(raw)-1]; bytes.IndexByte(inner, '\\') < 0 {
-		return string(inner), nil
-	}
-	var s string
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return "", fmt.Errorf("read text: %w", err)
-	}
-	if strings.ContainsRune(s, '\uFFFD') && !writesReplacement(raw) {
-		return "", errors.New("unpaired surrogate")
-	}
-	return s, nil
+	text, err := jsontext.AppendUnquote(make([]byte, 0, 64), raw)
+	return string(text), err
 }
 
-// writesReplacement reports whether the text contains U+FFFD itself, literally or as an escape.
-func writesReplacement(raw []byte) bool {
-	return bytes.ContainsRune(raw, '\uFFFD') || bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`))
+// kindNames are the names of types in messages.
+var kindNames = map[jsontext.Kind]string{
+	'{': "an object", '[': "an array", '"': "a string", '0': "a number", 't': "a boolean", 'f': "a boolean", 'n': "null",
+}
+
+func checkKind(got, want jsontext.Kind) error {
+	if got != want {
+		return fmt.Errorf("want %s, got %s", kindNames[want], kindNames[got])
+	}
+	return nil
 }
 
 // truncated truncates untrusted input for a message, without quoting it.

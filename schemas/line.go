@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 )
 
 // MaxLineBytes is the maximum length of an event's JSON form.
@@ -22,15 +21,8 @@ func ParseLine(line []byte) (Line, error) {
 	if len(line) > MaxLineBytes {
 		return Line{}, badf("%d bytes, at most %d are allowed", len(line), MaxLineBytes)
 	}
-	if !utf8.Valid(line) {
-		return Line{}, Bad(errText.Error())
-	}
-	raw, err := parseJSON(line)
-	if err != nil {
-		return Line{}, Bad(err.Error())
-	}
 	var p problems
-	o, err := parseObject(raw, "", &p)
+	o, err := parseObject(line, "", &p)
 	if err != nil {
 		return Line{}, Bad(err.Error())
 	}

@@ -69,11 +69,9 @@ func (o *object) attributes(name string, value *map[string]string) {
 		}
 		*value = make(map[string]string, len(inner.members))
 		for _, m := range inner.members {
-			s, err := parseText(m.value)
-			if err != nil {
+			if (*value)[m.name], err = parseText(m.value); err != nil {
 				return fmt.Errorf("%s: %w", quote(m.name), err)
 			}
-			(*value)[m.name] = s
 		}
 		return nil
 	})
