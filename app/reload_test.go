@@ -27,8 +27,8 @@ import (
 // onlyFrom returns a configuration file in which the feed home shows one source, and one verb is added.
 func onlyFrom(source schemas.Source, verb string) string {
 	shares := map[schemas.Source]int{schemas.Following: 0, schemas.FromInterest: 0, schemas.Related: 0, source: 1}
-	return fmt.Sprintf("verbs: {%s: 2}\ngenerator: {feeds: {home: {extends: plain, default_share: 0, shares: {following: %d, interest: %d, related: %d}}}}\n",
-		verb, shares[schemas.Following], shares[schemas.FromInterest], shares[schemas.Related])
+	const home = "{caps: {window: 0}, default_share: 0, shares: {explore: 0, following: %d, interest: %d, related: %d}}"
+	return fmt.Sprintf("verbs: {%s: 2}\ngenerator: {feeds: {home: "+home+"}}\n", verb, shares[schemas.Following], shares[schemas.FromInterest], shares[schemas.Related])
 }
 
 // startReloading starts all roles with a configuration file.

@@ -161,7 +161,7 @@ func lastLines(text string) string {
 // Completion offers groups, topics, feeds and features, but no users.
 func TestCompletions(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "smartfeed.yaml")
-	text := "generator: {feeds: {calm: {extends: home}}}\n"
+	text := "generator: {feeds: {calm: {}}}\n"
 	must.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	configured := "SMARTFEED_CONFIG=" + file
 	for _, c := range []struct {

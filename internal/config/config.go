@@ -280,7 +280,7 @@ func set(v reflect.Value, text string) error {
 			fresh.Elem().SetMapIndex(k, v.MapIndex(k))
 		}
 	}
-	if err := yaml.Unmarshal([]byte(text), fresh.Interface()); err != nil {
+	if err := decodeStrict([]byte(text), fresh.Interface()); err != nil {
 		return fmt.Errorf("%q: want %s", text, typeName(v.Type()))
 	}
 	v.Set(fresh.Elem())

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -15,144 +13,76 @@ import (
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// Feeds are feeds by name. In a file, a feed changes a base: the feed in its key `extends`, or else the current feed of
-// the same name, or else the feed plain. Therefore an experiment arm lists only the differences:
+// Feeds are feeds by name. In a file, a feed changes the current feed of the same name, or else the file's feed home,
+// without its arms. Therefore an experiment arm lists only the differences:
 //
 //	feeds:
 //	  home:
 //	    experiment_arms: [{feed: calm, share: 0.1}]
 //	  calm:
-//	    extends: home
 //	    caps: {author: 1}
 type Feeds map[string]Feed
 
 // Element returns the base of a feed with a new name, for the reference of the configuration.
 func (Feeds) Element() any {
-	base := Default()["plain"]
+	base := Default()[Home]
 	return &base
 }
 
-// extendsKey is the key that names the base of a feed.
-const extendsKey = "extends"
+// changes decodes the given values of one feed, with the options of the file's decoder.
+type changes struct{ decode func(into any) error }
 
-// UnmarshalYAML decodes feeds over the current ones. It returns a *yaml.TypeError that lists all problems.
-func (fs *Feeds) UnmarshalYAML(node *yaml.Node) error {
-	r := reader{known: maps.Clone(*fs), nodes: map[string]*yaml.Node{}}
-	if r.known == nil {
-		r.known = Feeds{}
-	}
-	r.split(node)
-	for _, name := range slices.Sorted(maps.Keys(r.nodes)) {
-		r.read(name, nil)
-	}
-	if len(r.problems) > 0 {
-		return &yaml.TypeError{Errors: r.problems}
-	}
-	*fs = r.known
+// UnmarshalYAML keeps the values for into.
+func (c *changes) UnmarshalYAML(unmarshal func(any) error) error {
+	c.decode = unmarshal
 	return nil
 }
 
-// reader decodes feeds, each after its base.
-type reader struct {
-	known    Feeds
-	nodes    map[string]*yaml.Node // not read yet
-	problems []string
+func (c changes) into(feed *Feed) error {
+	if c.decode == nil { // the feed is null
+		return nil
+	}
+	return c.decode(feed)
 }
 
-func (r *reader) addProblem(at *yaml.Node, format string, args ...any) {
-	r.problems = append(r.problems, fmt.Sprintf("line %d: ", at.Line)+fmt.Sprintf(format, args...))
-}
-
-func (r *reader) split(node *yaml.Node) {
-	if node.Kind != yaml.MappingNode {
-		r.addProblem(node, "feeds: want a mapping of names to rules")
-		return
+// UnmarshalYAML decodes feeds over the current and the default ones. It returns a *yaml.TypeError that lists all problems.
+func (fs *Feeds) UnmarshalYAML(unmarshal func(any) error) error {
+	var given map[string]changes
+	if err := unmarshal(&given); err != nil {
+		return err
 	}
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		r.nodes[node.Content[i].Value] = node.Content[i+1]
-	}
-}
-
-// read decodes the feed with the given name, if it has a node. path lists the feeds that depend on it.
-func (r *reader) read(name string, path []string) {
-	node := r.nodes[name]
-	if node == nil {
-		return
-	}
-	if node.Kind != yaml.MappingNode {
-		r.addProblem(node, "feed %s: want a mapping", name)
-		delete(r.nodes, name)
-		return
-	}
-	feed, rest := r.base(name, node, append(path, name))
-	delete(r.nodes, name)
-	r.unknownKeys(rest, reflect.TypeFor[Feed]())
-	if err := rest.Decode(&feed); err != nil {
+	all := Default()
+	maps.Copy(all, *fs)
+	var problems yaml.TypeError
+	for _, name := range homeFirst(given) {
+		feed, known := all[name]
+		if !known {
+			feed = all[Home]
+			feed.ExperimentArms = nil
+		}
+		feed.Shares, feed.Utility = maps.Clone(feed.Shares), maps.Clone(feed.Utility)
 		var types *yaml.TypeError
-		if !errors.As(err, &types) {
-			types = &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %v", node.Line, err)}}
+		if err := given[name].into(&feed); errors.As(err, &types) {
+			problems.Errors = append(problems.Errors, types.Errors...)
+		} else if err != nil {
+			return err
 		}
-		r.problems = append(r.problems, types.Errors...)
+		all[name] = feed
 	}
-	r.known[name] = feed
+	if len(problems.Errors) > 0 {
+		return &problems
+	}
+	*fs = all
+	return nil
 }
 
-// base returns the base of a feed, and the feed's node without the key extends.
-func (r *reader) base(name string, node *yaml.Node, path []string) (Feed, *yaml.Node) {
-	rest := *node
-	rest.Content = nil
-	base, known := r.known[name]
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		key, value := node.Content[i], node.Content[i+1]
-		if key.Value != extendsKey {
-			rest.Content = append(rest.Content, key, value)
-			continue
-		}
-		if slices.Contains(path, value.Value) {
-			r.addProblem(value, "feed %s: extends: cycle: %s", value.Value, strings.Join(append(path, value.Value), ", "))
-			continue
-		}
-		r.read(value.Value, path)
-		if base, known = r.known[value.Value]; !known {
-			r.addProblem(value, "feed %s: extends: %q: no such feed", name, value.Value)
-		}
-		base.ExperimentArms = nil
+// homeFirst returns the names of the feeds in order, but the base of new feeds first.
+func homeFirst(given map[string]changes) []string {
+	names := slices.Sorted(maps.Keys(given))
+	if i, found := slices.BinarySearch(names, Home); found {
+		names = slices.Insert(slices.Delete(names, i, i+1), 0, Home)
 	}
-	if !known {
-		base = Default()["plain"]
-	}
-	base.Shares, base.Utility = maps.Clone(base.Shares), maps.Clone(base.Utility)
-	base.ExperimentArms = slices.Clone(base.ExperimentArms)
-	return base, &rest
-}
-
-// unknownKeys reports keys that are not fields, as a strict decoder does. Decoding a yaml.Node cannot be strict.
-func (r *reader) unknownKeys(node *yaml.Node, t reflect.Type) {
-	switch {
-	case node.Kind == yaml.SequenceNode && t.Kind() == reflect.Slice:
-		for _, n := range node.Content {
-			r.unknownKeys(n, t.Elem())
-		}
-	case node.Kind == yaml.MappingNode && t.Kind() == reflect.Struct:
-		for i := 0; i+1 < len(node.Content); i += 2 {
-			key := node.Content[i]
-			field, ok := fieldOf(t, key.Value)
-			if !ok {
-				r.addProblem(key, "field %s not found in type %s", key.Value, t)
-				continue
-			}
-			r.unknownKeys(node.Content[i+1], field)
-		}
-	}
-}
-
-func fieldOf(t reflect.Type, key string) (reflect.Type, bool) {
-	for i := range t.NumField() {
-		if t.Field(i).Tag.Get("yaml") == key {
-			return t.Field(i).Type, true
-		}
-	}
-	return nil, false
+	return names
 }
 
 // Validate returns an error that lists every problem of every feed.

@@ -21,7 +21,9 @@ func loaded(text string) (Feeds, error) {
 	cfg := struct {
 		Feeds Feeds `yaml:"feeds"`
 	}{Default()}
-	err := yaml.Unmarshal([]byte(text), &cfg)
+	dec := yaml.NewDecoder(strings.NewReader(text))
+	dec.KnownFields(true)
+	err := dec.Decode(&cfg)
 	return cfg.Feeds, err
 }
 
@@ -39,13 +41,17 @@ func TestFeeds_UnmarshalOverBase(t *testing.T) {
 		"nothing": {"feeds: {}", Default()},
 		"a change": {"feeds: {home: {share_window: 50, caps: {author: 1}}}",
 			Feeds{Home: changed(home, func(f *Feed) { f.ShareWindow, f.Caps.Author = 50, 1 }), "plain": plain}},
-		"a new feed is based on plain": {"feeds: {work: {affinity_weight: 2}}",
-			Feeds{Home: home, "plain": plain, "work": changed(plain, func(f *Feed) { f.AffinityWeight = 2 })}},
+		"a new feed is based on home": {"feeds: {work: {affinity_weight: 2}}",
+			Feeds{Home: home, "plain": plain, "work": changed(home, func(f *Feed) { f.AffinityWeight = 2 })}},
+		"a feed without changes": {"feeds: {home: , work: }", Feeds{Home: home, "plain": plain, "work": home}},
+		"an anchor": {"feeds: {a: &base {caps: {author: 1}}, b: {<<: *base, affinity_weight: 2}}", Feeds{Home: home, "plain": plain,
+			"a": changed(home, func(f *Feed) { f.Caps.Author = 1 }),
+			"b": changed(home, func(f *Feed) { f.Caps.Author, f.AffinityWeight = 1, 2 })}},
 		"shares are added": {"feeds: {plain: {shares: {related: 0, editors: 0.5}}}",
 			Feeds{Home: home, "plain": changed(plain, func(f *Feed) {
 				f.Shares = map[schemas.Source]float64{schemas.Following: 0.6, schemas.FromInterest: 0.3, schemas.Related: 0, "editors": 0.5}
 			})}},
-		"extends copies the changed home": {"feeds: {calm: {extends: home, shares: {related: 0}, defer: {session_timeout: 1h}}, home: {share_window: 50, experiment_arms: [{feed: calm, share: 0.1}]}}",
+		"a new feed is based on the changed home": {"feeds: {calm: {shares: {related: 0}, defer: {session_timeout: 1h}}, home: {share_window: 50, experiment_arms: [{feed: calm, share: 0.1}]}}",
 			Feeds{
 				Home: changed(home, func(f *Feed) { f.ShareWindow, f.ExperimentArms = 50, arms }),
 				"calm": changed(home, func(f *Feed) {
@@ -75,9 +81,6 @@ func TestFeeds_UnmarshalListsAllProblems(t *testing.T) {
     share_window: many
     experiment_arms:
       - {feed: home, shar: 1}
-  a: {extends: b}
-  b: {extends: a}
-  c: {extends: nowhere}
   d: 7
 `)
 	var types *yaml.TypeError
@@ -85,8 +88,8 @@ func TestFeeds_UnmarshalListsAllProblems(t *testing.T) {
 		t.Fatalf("got %v, want a *yaml.TypeError", err)
 	}
 	want := []string{
-		"line 8: feed a: extends: cycle: a, b, a", `line 9: feed c: extends: "nowhere": no such feed`, "line 10: feed d: want a mapping",
-		"line 2: field memry not found", "line 2: field auther not found", "line 6: field shar not found", "line 4: cannot unmarshal !!str `many` into int",
+		"line 2: field memry not found", "line 2: field auther not found", "line 7: cannot unmarshal !!int `7` into rules.Feed",
+		"line 4: cannot unmarshal !!str `many` into int", "line 6: field shar not found",
 	}
 	if len(types.Errors) != len(want) {
 		t.Errorf("%d problems, want %d: %q", len(types.Errors), len(want), types.Errors)
@@ -96,7 +99,7 @@ func TestFeeds_UnmarshalListsAllProblems(t *testing.T) {
 			t.Errorf("problem %d: got %q, want %q", i, types.Errors[i], text)
 		}
 	}
-	if _, err := loaded("feeds: [home]"); err == nil || !strings.Contains(err.Error(), "line 1: feeds: want a mapping") {
+	if _, err := loaded("feeds: [home]"); err == nil || !strings.Contains(err.Error(), "line 1: cannot unmarshal !!seq") {
 		t.Errorf("a list: got %v", err)
 	}
 }

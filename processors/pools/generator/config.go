@@ -17,7 +17,7 @@ type Config struct {
 	// ReactivationTimeout is limited to three quarters of the time that the visit has left.
 	ReactivationTimeout time.Duration `yaml:"reactivation_timeout" default:"100ms" range:"0s..1m" help:"maximum time that a chunk for a reactivated user waits for backfills"`
 	// Feeds are the rules by feed name, such as "home" and "plain".
-	Feeds rules.Feeds `yaml:"feeds" help:"rules by feed name; each changes the feed that its key extends names, else the default feed of its name, else plain"`
+	Feeds rules.Feeds `yaml:"feeds" help:"rules by feed name; each changes the default feed of its name, or else home"`
 
 	// VisitLogShare is the share of the users whose visits are logged; see schemas.Sampled. The application copies it from
 	// visit_log.share.
