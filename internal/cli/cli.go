@@ -194,7 +194,8 @@ func usage(err error) error {
 
 // complete registers the values of a flag for shell completion.
 func complete(cmd *cobra.Command, flag string, values ...string) {
-	completeWith(cmd, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	// An error means that the flag does not exist. The test of completions checks each flag.
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // openInput opens a file, or returns stdin for "-".
@@ -203,12 +204,6 @@ func openInput(stdin io.Reader, name string) (io.ReadCloser, error) {
 		return io.NopCloser(stdin), nil
 	}
 	return os.Open(name)
-}
-
-// completeWith registers a completion function for a flag.
-func completeWith(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
-	// An error means that the flag does not exist. The test of completions checks each flag.
-	_ = cmd.RegisterFlagCompletionFunc(flag, f)
 }
 
 // limitTime adds the flag --timeout to a command: its context expires after this time. A timeout of 0 or less is a usage

@@ -30,8 +30,7 @@ func (p *program) featureCommand() *cobra.Command {
   smartfeed query features interests_24h last_actions --user user:ada
   smartfeed query features pair_author_96h --pair 'user:ada|pin:42'
   smartfeed query features --set ranking --user user:ada --pin pin:42`,
-		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: p.completeNames(func(n names) []string { return n.features }),
+		Args: cobra.ArbitraryArgs,
 		RunE: p.prints(func(cmd *cobra.Command, names []string) (any, error) {
 			req, err := e.request(names)
 			if err != nil {

@@ -24,17 +24,10 @@ func (p *program) queryCommand() *cobra.Command {
 		p.feedCommand(), p.whyCommand(), p.featureCommand(), p.getCommand(), p.readyCommand())
 }
 
-// completeNames completes all arguments with some of the configured names.
-func (p *program) completeNames(some func(names) []string) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return some(p.names(cmd)), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
 // feedFlag adds the flag --feed.
-func (p *program) feedFlag(cmd *cobra.Command, name *string, help string) {
+func feedFlag(cmd *cobra.Command, name *string, help string) {
 	cmd.Flags().StringVar(name, "feed", "", help+" (default home)")
-	completeWith(cmd, "feed", p.completeNames(func(n names) []string { return n.feeds }))
+	complete(cmd, "feed") // without names of files
 }
 
 func (p *program) feedCommand() *cobra.Command {
@@ -68,7 +61,7 @@ pages; with -o json, one page per line.`,
 			return p.feed(cmd, user, query, all)
 		},
 	}
-	p.feedFlag(cmd, &name, "name of the feed")
+	feedFlag(cmd, &name, "name of the feed")
 	cmd.Flags().StringVar(&cursor, "cursor", "", "cursor of the previous page")
 	cmd.Flags().IntVar(&limit, "limit", api.DefaultLimit, fmt.Sprintf("maximum number of items per page, 1-%d", feed.MaxLimit))
 	cmd.Flags().BoolVar(&all, "all", false, "print all pages")
@@ -162,7 +155,7 @@ func (p *program) whyCommand() *cobra.Command {
 			return output{value: answer, text: func(out io.Writer) error { return printWhy(out, &why) }}, nil
 		}),
 	}
-	p.feedFlag(cmd, &name, "name of the feed whose rules apply")
+	feedFlag(cmd, &name, "name of the feed whose rules apply")
 	return cmd
 }
 

@@ -18,7 +18,6 @@ import (
 	"github.com/smartfeed/smartfeed/internal/progress"
 	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/serving/client"
-	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -108,24 +107,6 @@ func (p *program) server(cmd *cobra.Command) (client.Config, error) {
 		return client.Config{}, err
 	}
 	return cfg.ClientConfig(p.environ)
-}
-
-// names are the names in the configuration that a shell can complete. They do not include users.
-type names struct{ feeds, features []string }
-
-// names returns the names that completion can offer, or none if the configuration is invalid.
-func (p *program) names(cmd *cobra.Command) names {
-	cfg, err := p.load(cmd)
-	if err != nil {
-		return names{}
-	}
-	n := names{feeds: slices.Sorted(maps.Keys(cfg.Generator.Feeds))}
-	if definitions, err := feature.Load(cfg.FeaturesFile); err == nil {
-		for _, d := range definitions {
-			n.features = append(n.features, d.Name)
-		}
-	}
-	return n
 }
 
 // client returns a client of the running server. The caller must close it.
