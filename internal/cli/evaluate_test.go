@@ -13,10 +13,11 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tools/evaluate"
 	"github.com/smartfeed/smartfeed/internal/training"
+	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // exported writes rows of two arms, and returns their folder. A user saves a third of the related pins, and no other pins.
-func exported(t *testing.T, policy string) string {
+func exported(t *testing.T, policy schemas.Policy) string {
 	t.Helper()
 	dir, random := t.TempDir(), rand.New(rand.NewPCG(1, 2))
 	file, err := os.Create(filepath.Join(dir, "part-0.parquet"))
@@ -41,7 +42,7 @@ func exported(t *testing.T, policy string) string {
 
 // The command compares the arms, and estimates a policy with three times as many related pins per pin of followees.
 func TestEvaluate_PrintsArmsAndPolicy(t *testing.T) {
-	dir, policy := exported(t, training.Randomized), write(t, "feed: home\nshares: {following: 1, related: 3}\n")
+	dir, policy := exported(t, schemas.PolicyRandomized), write(t, "feed: home\nshares: {following: 1, related: 3}\n")
 	out, err := run(t, "evaluate", dir, "--policy", policy, "--action", "save")
 	must.OK(t, err)
 	for _, want := range []string{"home  {p_value: 1, mismatch: false}", "home  b    save ", "policy.effective_sample_size    320\npolicy.overlap                0.800\n", "DOUBLY_ROBUST"} {
@@ -60,7 +61,7 @@ func TestEvaluate_PrintsArmsAndPolicy(t *testing.T) {
 
 // A log that cannot answer for the policy has exit code 1, and the arms are printed.
 func TestEvaluate_RefusesDeterministicLog(t *testing.T) {
-	code, out, problems := execute(t, nil, "evaluate", exported(t, training.Deterministic), "--policy", write(t, "feed: home\n"))
+	code, out, problems := execute(t, nil, "evaluate", exported(t, schemas.PolicyDeterministic), "--policy", write(t, "feed: home\n"))
 	if code != 1 || !strings.Contains(out, "home  b    save ") || !strings.Contains(problems, "set generator.feeds.home.randomize") {
 		t.Errorf("exit code %d, printed %q and %q", code, out, problems)
 	}

@@ -23,15 +23,10 @@ type Count struct {
 
 // ActionTally counts the actions of one verb in an arm.
 type ActionTally struct {
-	ActionCount
-	PerItem  Sums `json:"per_item"` // actions and items of each user
-	PerVisit Sums `json:"per_visit"`
-}
-
-// ActionCount is the number of actions of one verb in an arm.
-type ActionCount struct {
-	Verb  string `json:"verb"`
-	Count int    `json:"count"`
+	Verb     string `json:"verb"`
+	Count    int    `json:"count"`
+	PerItem  Sums   `json:"per_item"` // actions and items of each user
+	PerVisit Sums   `json:"per_visit"`
 }
 
 // Merge adds the counts of other users of the arm, with the same verbs.
@@ -59,7 +54,7 @@ func (ts *Tallies) Of(feed, arm string) *Tally {
 	if i < 0 {
 		t := Tally{Feed: feed, Count: Count{Arm: arm}}
 		for _, verb := range ts.Verbs {
-			t.Actions = append(t.Actions, ActionTally{ActionCount: ActionCount{Verb: verb}})
+			t.Actions = append(t.Actions, ActionTally{Verb: verb})
 		}
 		i, ts.All = len(ts.All), append(ts.All, t)
 	}
@@ -81,7 +76,8 @@ type Arm struct {
 
 // Rate is the rate of the actions of one verb in an arm. An estimate is nil without enough data.
 type Rate struct {
-	ActionCount
+	Verb       string    `json:"verb"`
+	Count      int       `json:"count"`
 	PerItem    *Estimate `json:"per_item"`
 	PerVisit   *Estimate `json:"per_visit"`
 	Difference *Estimate `json:"difference"`  // of PerItem, to the control
@@ -109,7 +105,7 @@ func compare(arms []Tally, days, effect float64) Experiment {
 	for i, t := range arms {
 		arm := Arm{Count: t.Count}
 		for k, a := range t.Actions {
-			r := Rate{ActionCount: a.ActionCount, PerItem: a.PerItem.Ratio(), PerVisit: a.PerVisit.Ratio()}
+			r := Rate{Verb: a.Verb, Count: a.Count, PerItem: a.PerItem.Ratio(), PerVisit: a.PerVisit.Ratio()}
 			if control := arms[0].Actions[k].PerItem.Ratio(); i > 0 && control != nil {
 				r.Difference = r.PerItem.Minus(control)
 				r.DaysNeeded = daysNeeded(r.Difference, effect*control.Value, days)

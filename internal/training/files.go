@@ -116,29 +116,32 @@ func (l *Log) add(files []string) error {
 }
 
 // open returns a file. It reads all of it: the export writes files of some megabytes.
-func open(path string) (f *parquet.File, l Layout, err error) {
+func open(path string) (*parquet.File, error) {
 	content, err := os.ReadFile(path)
-	if err == nil {
-		f, err = parquet.OpenFile(bytes.NewReader(content), int64(len(content)))
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
-		l, err = layoutOf(f.Lookup)
-	}
-	return f, l, err
+	return parquet.OpenFile(bytes.NewReader(content), int64(len(content)))
 }
 
 // LayoutOf returns the layout of a file.
-func LayoutOf(path string) (Layout, error) {
-	_, l, err := open(path)
+func LayoutOf(path string) (l Layout, err error) {
+	f, err := open(path)
 	if err != nil {
 		return l, fmt.Errorf("%s: %w", path, err)
+	}
+	for key, part := range l.metadata() {
+		text, _ := f.Lookup(key)
+		if err := json.Unmarshal([]byte(text), part); err != nil {
+			return l, fmt.Errorf("%s: metadata %s: %q: want what smartfeed training export writes: %w", path, key, text, err)
+		}
 	}
 	return l, nil
 }
 
 // read visits the rows of a file.
 func (l *Log) read(path string, visit func(*Row) error) error {
-	f, _, err := open(path)
+	f, err := open(path)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/training"
+	"github.com/smartfeed/smartfeed/schemas"
 )
 
 var layout = training.Layout{
@@ -31,7 +32,7 @@ type written struct {
 func rows() []written {
 	at := time.Date(2026, 11, 20, 15, 4, 5, 6000, time.UTC)
 	full := training.Item{
-		Visit: "v1", User: "user:1", Time: at, Feed: "home", Arm: "b", ArmShare: 0.25, UserShare: 0.5, Policy: training.Randomized,
+		Visit: "v1", User: "user:1", Time: at, Feed: "home", Arm: "b", ArmShare: 0.25, UserShare: 0.5, Policy: schemas.PolicyRandomized,
 		Position: 3, Pin: "pin:2", Source: "explore", Pool: "interest", Author: "user:9", Score: 1.5, Propensity: 0.125, Choice: 1,
 		Choices: []training.Choice{
 			{Source: "related", SourceProbability: 0.75, Pin: "pin:1", Probability: 0.5, Score: 2, Outputs: map[string]float64{"save": 0.5, "proba[1]": math.Inf(1)}},
@@ -41,7 +42,7 @@ func rows() []written {
 	columns := training.Columns{
 		"feature_age": 7, "feature_taste": 0, "output_save": 0.75, "output_proba[1]": math.NaN(), "label_hide": 0, "label_save": 1, "label_save_after": 2.5,
 	}
-	bare := training.Item{Visit: "v2", User: "user:2", Time: at, Policy: training.Deterministic, Choices: []training.Choice{}}
+	bare := training.Item{Visit: "v2", User: "user:2", Time: at, Policy: schemas.PolicyDeterministic, Choices: []training.Choice{}}
 	return []written{{full, columns}, {bare, nil}}
 }
 
@@ -103,7 +104,7 @@ func TestNewWriter_Columns(t *testing.T) {
 	f, err := parquet.OpenFile(file, info.Size())
 	must.OK(t, err)
 	for _, column := range []string{
-		"required group outputs (MAP)", "required binary visit (STRING)", "required int64 time (TIMESTAMP(isAdjustedToUTC=true,unit=MICROS))", "optional double propensity",
+		"required group outputs (MAP)", "required binary visit (STRING)", "required binary policy (STRING)", "required int64 time (TIMESTAMP(isAdjustedToUTC=true,unit=MICROS))", "optional double propensity",
 		"required group choices (LIST)", "optional double feature_age", "optional double output_save",
 		"optional double output_proba[1]", "required boolean label_save", "optional double label_save_after", "required int32 choice",
 	} {

@@ -7,7 +7,6 @@
 package training
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -15,36 +14,32 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // Item has the columns that every file has.
 type Item struct {
-	Visit     string    `parquet:"visit"` // id
-	User      string    `parquet:"user"`
-	Time      time.Time `parquet:"time,timestamp(microsecond)"` // of the visit
-	Feed      string    `parquet:"feed"`
-	Arm       string    `parquet:"arm"`        // experiment arm; "": none
-	ArmShare  float64   `parquet:"arm_share"`  // probability of the arm; 1: no experiment
-	UserShare float64   `parquet:"user_share"` // sampling rate of users
-	Policy    string    `parquet:"policy"`     // Deterministic or Randomized
-	Position  int32     `parquet:"position"`   // 0 is the first new item of the visit
-	Pin       string    `parquet:"pin"`
-	Source    string    `parquet:"source"`
-	Pool      string    `parquet:"pool"`
-	Author    string    `parquet:"author"`
-	Score     float64   `parquet:"score"` // of the generator
+	Visit     string         `parquet:"visit"` // id
+	User      string         `parquet:"user"`
+	Time      time.Time      `parquet:"time,timestamp(microsecond)"` // of the visit
+	Feed      string         `parquet:"feed"`
+	Arm       string         `parquet:"arm"`        // experiment arm; "": none
+	ArmShare  float64        `parquet:"arm_share"`  // probability of the arm; 1: no experiment
+	UserShare float64        `parquet:"user_share"` // sampling rate of users
+	Policy    schemas.Policy `parquet:"policy"`
+	Position  int32          `parquet:"position"` // 0 is the first new item of the visit
+	Pin       string         `parquet:"pin"`
+	Source    string         `parquet:"source"`
+	Pool      string         `parquet:"pool"`
+	Author    string         `parquet:"author"`
+	Score     float64        `parquet:"score"` // of the generator
 	// Propensity is the probability with which the policy put this item at this place, given the places before. It is 1 if
 	// the policy is deterministic, and 0, in files null, if it is unknown.
 	Propensity float64  `parquet:"propensity,optional"`
 	Choices    []Choice `parquet:"choices,list"` // what could have been at this place, including the item; empty: deterministic
 	Choice     int32    `parquet:"choice"`       // index of the item in Choices
 }
-
-// The policies of a visit.
-const (
-	Deterministic = "deterministic"
-	Randomized    = "randomized"
-)
 
 // Choice is a candidate for a place.
 type Choice struct {
@@ -88,17 +83,6 @@ func (l Layout) Verbs() []string { return slices.Sorted(maps.Keys(l.Labels)) }
 // metadata returns the parts of the layout by their keys in the metadata of a file.
 func (l *Layout) metadata() map[string]any {
 	return map[string]any{"smartfeed.features": &l.Features, "smartfeed.outputs": &l.Outputs, "smartfeed.labels": &l.Labels, "smartfeed.topic": &l.Topic}
-}
-
-// layoutOf reads the layout from the metadata of a file.
-func layoutOf(lookup func(key string) (string, bool)) (l Layout, err error) {
-	for key, part := range l.metadata() {
-		text, _ := lookup(key)
-		if err := json.Unmarshal([]byte(text), part); err != nil {
-			return l, fmt.Errorf("metadata %s: %q: want what smartfeed training export writes: %w", key, text, err)
-		}
-	}
-	return l, nil
 }
 
 // column is a column of a layout: a *float64 or a bool.

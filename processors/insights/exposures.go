@@ -76,8 +76,3 @@ func (e *exposures) count(x exposure, entries []entry) {
 		a.PerVisit.Add(float64(count), float64(x.visits))
 	}
 }
-
-// result returns the tallies of all users that were added.
-func (e *exposures) result() []experiment.Tally {
-	return append([]experiment.Tally{}, e.tallies.All...)
-} // not nil

@@ -216,7 +216,7 @@ func TestExperiments_CountVisitsAndLaterActions(t *testing.T) {
 	tally := func(arm string, users, visits, items, saves int, perItem, perVisit experiment.Sums) experiment.Tally {
 		return experiment.Tally{
 			Feed: "home", Count: experiment.Count{Arm: arm, Users: users, Visits: visits, Items: items},
-			Actions: []experiment.ActionTally{{ActionCount: experiment.ActionCount{Verb: "save", Count: saves}, PerItem: perItem, PerVisit: perVisit}},
+			Actions: []experiment.ActionTally{{Verb: "save", Count: saves, PerItem: perItem, PerVisit: perVisit}},
 		}
 	}
 	b := tally("b", 3, 3, 7, 2, sums([2]float64{1, 1}, [2]float64{1, 4}, [2]float64{0, 2}), sums([2]float64{1, 1}, [2]float64{1, 1}, [2]float64{0, 1}))

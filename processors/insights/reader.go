@@ -61,9 +61,9 @@ func (r *Reader) part(s *scan, q schemas.InsightRequest) (part schemas.InsightPa
 	case q.Totals != nil:
 		part.Totals, err = s.totals(*q.Totals)
 	case q.Experiments != nil:
-		e := exposures{tallies: experiment.Tallies{Verbs: schemas.Strings(q.Experiments.Verbs)}}
+		e := exposures{tallies: experiment.Tallies{Verbs: schemas.Strings(q.Experiments.Verbs), All: []experiment.Tally{}}}
 		err = s.eachSequence(today-day(q.Experiments.Days)+1, today+1, e.add)
-		part.Experiments = e.result()
+		part.Experiments = e.tallies.All
 	default:
 		part.Hours, err = s.hours(q.Hours)
 	}

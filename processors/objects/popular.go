@@ -198,19 +198,14 @@ func (t table) refreshPopular(p *pin) {
 	switch {
 	case !found:
 	case p.deleted() || !until.After(t.tx.Time()):
-		t.removePopular(p, &e)
+		if t.ownsSlot(p, &e) {
+			t.freeSlot(e.slot)
+		}
+		t.own.Delete([]byte{engagementRow})
 	default:
 		t.own.SetTimer(until, []byte{engagementRow})
 		if t.ownsSlot(p, &e) {
 			t.sendPopular(p, &e)
 		}
 	}
-}
-
-// removePopular deletes the engagement with a pin, and frees its slot.
-func (t table) removePopular(p *pin, e *engagement) {
-	if t.ownsSlot(p, e) {
-		t.freeSlot(e.slot)
-	}
-	t.own.Delete([]byte{engagementRow})
 }

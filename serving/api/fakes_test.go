@@ -363,7 +363,7 @@ func (f *fakes) Experiments(_ context.Context, verbs []schemas.Verb, days int) (
 	estimate, needed := experiment.Estimate{Value: 0.3, Low: 0.2, High: 0.4, StdErr: 0.05}, 12.5
 	return []experiment.Experiment{{Feed: "home", SampleRatio: &experiment.SampleRatio{PValue: 0.5}, Arms: []experiment.Arm{{
 		Count:   experiment.Count{Arm: "calm", Share: 0.5, Users: 7},
-		Actions: []experiment.Rate{{ActionCount: experiment.ActionCount{Verb: string(verbs[0])}, PerItem: &estimate, DaysNeeded: &needed}},
+		Actions: []experiment.Rate{{Verb: string(verbs[0]), PerItem: &estimate, DaysNeeded: &needed}},
 	}}}}, f.fail
 }
 

@@ -22,7 +22,7 @@ func experiments(parts fakeParts) *insight.Service {
 
 // part returns a tally of an arm in which each of n users has two items, and every other user saved.
 func part(arm string, n int) experiment.Tally {
-	a := experiment.ActionTally{ActionCount: experiment.ActionCount{Verb: "save", Count: n / 2}}
+	a := experiment.ActionTally{Verb: "save", Count: n / 2}
 	for i := range n {
 		a.PerItem.Add(float64(i%2), 2)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/experiment"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/training"
+	"github.com/smartfeed/smartfeed/schemas"
 )
 
 func logOf(rows ...*training.Row) *training.Log {
@@ -24,7 +25,7 @@ func logOf(rows ...*training.Row) *training.Log {
 func shown(user, arm string, visit, position int, acted string) *training.Row {
 	return &training.Row{Item: training.Item{
 		Visit: user + arm, User: user, Time: start.Add(time.Duration(visit) * 24 * time.Hour), Feed: "home", Arm: arm, ArmShare: 0.5, UserShare: 1,
-		Policy: training.Deterministic, Position: int32(position),
+		Policy: schemas.PolicyDeterministic, Position: int32(position),
 	}, Acted: map[string]bool{"save": acted == "y"}}
 }
 
@@ -135,7 +136,7 @@ func TestRun_RefusesPolicies(t *testing.T) {
 	}{
 		"deterministic log": {func(rows []*training.Row) {
 			for _, r := range rows {
-				r.Policy, r.Choices = training.Deterministic, nil
+				r.Policy, r.Choices = schemas.PolicyDeterministic, nil
 			}
 		}, nil, "no randomized places"},
 		"too little overlap":  {nil, func(p *Policy) { p.Temperature = 0.01 }, "the effective sample size is"},
@@ -195,7 +196,7 @@ func TestRun_RefusesPolicies(t *testing.T) {
 func TestRun_LoggedPolicyHasLoggedRates(t *testing.T) {
 	w := simulate(7, 300, 1)
 	n := len(w.rows)
-	w.rows[0].Propensity, w.rows[1].Policy = 0, training.Deterministic
+	w.rows[0].Propensity, w.rows[1].Policy = 0, schemas.PolicyDeterministic
 	w.rows[3].Choices[0].Outputs["noise"], w.rows[4].Choices[0].Outputs = math.NaN(), nil
 	for name, policy := range map[string]*Policy{
 		"as logged":       {Feed: "home"},

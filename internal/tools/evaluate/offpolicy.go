@@ -10,6 +10,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/experiment"
 	"github.com/smartfeed/smartfeed/internal/training"
+	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // PolicyReport is the estimate of a policy.
@@ -116,13 +117,13 @@ func (s *estimation) usable(r *training.Row) bool {
 			}
 		}
 	}
-	return r.Policy == training.Randomized && len(r.Choices) > 0 && r.Propensity > 0
+	return r.Policy == schemas.PolicyRandomized && len(r.Choices) > 0 && r.Propensity > 0
 }
 
 // fit counts a row, and adds it to the reward models.
 func (s *estimation) fit(r *training.Row) error {
 	switch {
-	case r.Policy != training.Randomized:
+	case r.Policy != schemas.PolicyRandomized:
 		s.report.NotRandomized++
 		return nil
 	case !s.usable(r):

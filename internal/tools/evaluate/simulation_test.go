@@ -10,6 +10,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/experiment"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/training"
+	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // world simulates users whose places, probabilities of actions and policies are known.
@@ -45,7 +46,7 @@ func simulate(seed uint64, users int, lift float64) *world {
 			for position := range 1 + w.IntN(6) {
 				w.place(&training.Row{Item: training.Item{
 					Visit: fmt.Sprint(user, ":", visit), User: user, Time: start.Add(time.Duration(visit) * 24 * time.Hour), Feed: "home", Arm: arm, ArmShare: 0.5,
-					UserShare: 0.1, Policy: training.Randomized, Position: int32(position),
+					UserShare: 0.1, Policy: schemas.PolicyRandomized, Position: int32(position),
 				}}, factor)
 			}
 		}

@@ -28,7 +28,7 @@ func (v *item) row() (training.Item, training.Columns) {
 	item, columns := &v.Items[v.position], training.Columns{}
 	r := training.Item{
 		Visit: v.ID, User: string(v.User), Time: v.Time.Time(), Feed: v.Feed, Arm: v.Arm, ArmShare: v.ArmShare, UserShare: v.UserShare,
-		Policy: string(v.Policy), Position: int32(v.position), Pin: string(item.Pin), Source: string(item.Source), Pool: string(item.Pool),
+		Policy: v.Policy, Position: int32(v.position), Pin: string(item.Pin), Source: string(item.Source), Pool: string(item.Pool),
 		Author: string(item.Author), Score: float64(item.RankScore), Propensity: item.Propensity, Choice: item.Choice,
 	}
 	for _, c := range item.Choices {
