@@ -97,7 +97,8 @@ prints all keys. Every command accepts the flags below.`,
 		}
 	}
 	add(runGroup, "Run:", p.devCommand(), p.processCommand(), p.serveCommand(), p.materializeCommand())
-	add(dataGroup, "Data:", p.publishCommand(), p.importCommand(), p.simulateCommand(), p.waitCommand(), p.eraseCommand(), p.trainingCommand())
+	add(dataGroup, "Data:", p.publishCommand(), p.importCommand(), p.simulateCommand(), p.waitCommand(), p.eraseCommand(),
+		group("training", "Export training data", "  smartfeed training export --label save=24h --out training", p.exportCommand()))
 	add(operateGroup, "Operate:", p.topicsCommand(), p.feedStoreCommand(), p.pinotCommand(), p.deadLettersCommand(),
 		p.rebuildCommand(), p.replayCommand(), p.tokenCommand())
 	add(inspectGroup, "Inspect:", p.queryCommand(), p.featuresCommand(), p.evaluateCommand(), p.doctorCommand(), p.benchCommand(), p.configCommand(),

@@ -183,11 +183,6 @@ brokers and an unavailable Pinot controller. A missing topic is an error.`,
 	}, time.Minute)
 }
 
-// trainingCommand returns the commands for training data.
-func (p *program) trainingCommand() *cobra.Command {
-	return group("training", "Export training data", "  smartfeed training export --label save=24h --out training", p.exportCommand())
-}
-
 func (p *program) exportCommand() *cobra.Command {
 	cfg := export.DefaultConfig()
 	var labels []string

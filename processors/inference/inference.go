@@ -11,7 +11,6 @@ package inference
 
 import (
 	"context"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,11 +106,8 @@ func (m *Model) Infer(ctx context.Context, req Request) (Outputs, error) {
 	return m.inferTensors(ctx, req)
 }
 
-// maxOutput is the largest absolute value of an output that counts. Sums with larger ones may not be finite.
-const maxOutput = 1e6
-
-// Combine returns the weighted sum of the outputs for each candidate. Without weights, each has the weight 1. A number that is
-// not finite, or above 1e6, makes the sum NaN.
+// Combine returns the weighted sum of the outputs for each candidate. Without weights, each has the weight 1. The sum is not finite
+// if a number is not.
 func (o Outputs) Combine(weights map[string]float64) []float64 {
 	sums := make([]float64, len(o.Rows))
 	for i, row := range o.Rows {
@@ -119,9 +115,6 @@ func (o Outputs) Combine(weights map[string]float64) []float64 {
 			weight, given := weights[name]
 			if !given {
 				weight = 1
-			}
-			if !(math.Abs(row[k]) <= maxOutput) {
-				weight = math.NaN()
 			}
 			sums[i] += weight * row[k]
 		}

@@ -182,7 +182,7 @@ func TestCombine(t *testing.T) {
 		weights map[string]float64
 		want    []float64
 	}{
-		"weights":      {heads, map[string]float64{"save": 3, "hide": -5}, []float64{-3.5, 3, nan, nan}},
+		"weights":      {heads, map[string]float64{"save": 3, "hide": -5}, []float64{-3.5, 3, nan, 3e7}},
 		"the only one": {inference.Outputs{Names: []string{"predict"}, Rows: [][]float64{{1}, {2}}}, nil, []float64{1, 2}},
 		"no candidate": {inference.Outputs{}, nil, []float64{}},
 	} {

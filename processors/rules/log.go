@@ -62,15 +62,14 @@ const redraws = 100
 // pin is the highest one that may be at its place: redraws with other seeds, and the draw of the visit, so the share is not 0. The
 // others are 0, for unknown: the first item excludes the draws in which a later one is higher.
 func (d *decision) estimatePropensities(v *Visit, counts Counts, items []schemas.LoggedItem) {
-	known := false
+	isFirst := true
 	for i := range items {
-		if items[i].Source != schemas.Explore {
-			continue
-		}
-		items[i].Propensity = 0
-		if !known {
-			known = true
-			items[i].Propensity = d.estimatePropensity(v.seed(), counts, i)
+		switch {
+		case items[i].Source != schemas.Explore:
+		case isFirst:
+			items[i].Propensity, isFirst = d.estimatePropensity(v.seed(), counts, i), false
+		default:
+			items[i].Propensity = 0
 		}
 	}
 }

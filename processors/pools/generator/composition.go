@@ -49,5 +49,6 @@ func (g *Generator) newComposition(req schemas.ChunkRequest) (*composition, erro
 		return nil, fmt.Errorf("limit: %d: want 1 to %d", req.Limit, maxLimit)
 	}
 	isLogged := !req.Peek && schemas.Sampled(string(req.User), g.cfg.VisitLogShare)
-	return &composition{ChunkRequest: req, feeds: feeds, rules: feed, arm: arm, isLogged: isLogged}, nil
+	signals := rules.Signals{Vectors: map[schemas.PinID]rules.Vector{}}
+	return &composition{ChunkRequest: req, feeds: feeds, rules: feed, arm: arm, isLogged: isLogged, signals: signals}, nil
 }

@@ -46,9 +46,6 @@ func (g *Generator) gatherEmbeddings(ctx context.Context, c *composition) {
 	if c.rules.Spacing.Strength == 0 {
 		return
 	}
-	if c.signals.Vectors == nil {
-		c.signals.Vectors = map[schemas.PinID]rules.Vector{}
-	}
 	missing := g.vectors.addCached(c.signals.Vectors, scored(c.pools, g.cfg.Embeddings.MaxCandidates))
 	if len(missing) == 0 {
 		return

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -246,17 +247,21 @@ func TestScored_TakesFromAllPools(t *testing.T) {
 		return p
 	}
 	var got []schemas.PinID
-	for _, c := range modelCandidates([]rules.Pool{pool("a", 1), pool("b", 3), pool("c", 2)}, 5) {
+	list, pins := modelCandidates([]rules.Pool{pool("a", 1), pool("b", 3), pool("c", 2)}, 5)
+	for _, c := range list {
 		got = append(got, c.Pin)
 		if _, err := json.Marshal(c); err != nil {
 			t.Error(err)
 		}
 	}
+	if !slices.Equal(got, pins) {
+		t.Errorf("candidates %v, want %v", got, pins)
+	}
 	if diff := cmp.Diff([]schemas.PinID{"pin:a0", "pin:b0", "pin:c0", "pin:b1", "pin:c1"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if n := len(modelCandidates([]rules.Pool{pool("a", 2)}, 5)); n != 2 {
-		t.Errorf("%d candidates, want 2", n)
+	if list, _ := modelCandidates([]rules.Pool{pool("a", 2)}, 5); len(list) != 2 {
+		t.Errorf("%d candidates, want 2", len(list))
 	}
 }
 

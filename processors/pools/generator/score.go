@@ -14,7 +14,7 @@ import (
 // features are those of the user, of the pins, or of pairs of both. A value is NaN if it is missing or not a number.
 type Features func(ctx context.Context, user schemas.UserID, pins []schemas.PinID, names []string) ([][]float32, error)
 
-// maxModelScore is the largest absolute addition that counts. Sums with larger ones may not be finite.
+// maxModelScore is the largest absolute addition that counts. A larger one, or one that is not finite, is no opinion.
 const maxModelScore = 1e6
 
 // score requests additions to the scores of the best candidates. It does nothing without a model, or if the feed does not
@@ -42,10 +42,11 @@ func (g *Generator) score(ctx context.Context, c *composition) {
 func modelScorer(cfg inference.Config, service *external.Service, features Features) scorer {
 	model, guard := inference.New(cfg, service), external.NewGuard(cfg.Timeout)
 	return func(ctx context.Context, c *composition) (map[schemas.PinID]float64, error) {
-		req := inference.Request{User: c.User, Feed: c.Feed, Candidates: modelCandidates(c.pools, cfg.MaxCandidates), Outputs: c.rules.Outputs()}
+		candidates, pins := modelCandidates(c.pools, cfg.MaxCandidates)
+		req := inference.Request{User: c.User, Feed: c.Feed, Candidates: candidates, Outputs: c.rules.Outputs()}
 		if len(cfg.Features) > 0 {
 			values, err := external.Guarded(ctx, guard, func(ctx context.Context) ([][]float32, error) {
-				return features(ctx, c.User, candidatePins(req.Candidates), cfg.Features)
+				return features(ctx, c.User, pins, cfg.Features)
 			})
 			if err != nil {
 				return nil, err
@@ -67,15 +68,6 @@ func modelScorer(cfg inference.Config, service *external.Service, features Featu
 	}
 }
 
-// candidatePins returns the pins of candidates, with repeats.
-func candidatePins(list []inference.Candidate) []schemas.PinID {
-	pins := make([]schemas.PinID, len(list))
-	for i := range list {
-		pins[i] = list[i].Pin
-	}
-	return pins
-}
-
 // withoutNaN replaces missing values in place.
 func withoutNaN(rows [][]float32, missing float64) [][]float32 {
 	for _, row := range rows {
@@ -88,13 +80,14 @@ func withoutNaN(rows [][]float32, missing float64) [][]float32 {
 	return rows
 }
 
-// modelCandidates returns the n best candidates in the form of a request to the model.
-func modelCandidates(pools []rules.Pool, n int) []inference.Candidate {
-	list := []inference.Candidate{}
+// modelCandidates returns the n best candidates in the form of a request to the model, and their pins.
+func modelCandidates(pools []rules.Pool, n int) (list []inference.Candidate, pins []schemas.PinID) {
+	list = []inference.Candidate{} // in JSON, an empty list
 	for _, c := range scored(pools, n) {
+		pins = append(pins, c.Pin)
 		list = append(list, inference.Candidate{
 			Pin: c.Pin, Source: c.Source, Score: c.PoolScore, Created: c.Created.Writable().Time(), Facets: c.Facets,
 		})
 	}
-	return list
+	return list, pins
 }

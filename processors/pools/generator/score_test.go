@@ -70,6 +70,20 @@ func TestModel_ReceivesFeatures(t *testing.T) {
 	expectPins(t, c.Served.Items, "pin:3", "pin:2")
 }
 
+func TestModel_IgnoresMissingAndLargeOutputs(t *testing.T) {
+	cfg := withoutExploration()
+	cfg.Model.Config = responding(t, func(modelQuestion) any {
+		heads := map[string]map[schemas.PinID]float64{"save": {"pin:0": 1e7, "pin:1": 1, "pin:2": 0, "pin:3": 3}, "hide": {"pin:0": 0, "pin:2": 0, "pin:3": 0}}
+		return map[string]any{"outputs": heads}
+	})
+	changeHome(cfg.Feeds, func(home *rules.Feed) { home.Utility = map[string]float64{"save": 5, "hide": 1} })
+	c := scoredChunk(t, cfg, nil)
+	expectPins(t, c.Served.Items, "pin:3", "pin:0")
+	if got := c.Served.Items[1].RankScore; got != 0 {
+		t.Errorf("pin:0: score %v, want that without the model", got)
+	}
+}
+
 // A model is not asked without the values of its features: its answer would be wrong.
 func TestModel_NotAskedWithoutFeatures(t *testing.T) {
 	for name, features := range map[string]Features{
