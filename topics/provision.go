@@ -26,6 +26,8 @@ type Plan struct {
 	// FewReplicas lists topics with fewer replicas than min(3, brokers). They are not an error. Use Kafka's
 	// kafka-reassign-partitions.sh to add replicas.
 	FewReplicas []Setting `json:"few_replicas,omitempty"`
+
+	leaderless bool // a partition has no leader
 }
 
 // Empty reports whether the brokers match the catalogue, apart from replicas.
@@ -170,6 +172,7 @@ func differences(ctx context.Context, client *kgo.Client, want []Topic) (Plan, e
 			plan.Create = append(plan.Create, t)
 			continue
 		}
+		plan.leaderless = plan.leaderless || !hasLeaders(have[t.Name])
 		rc, err := configs.On(t.Name, nil)
 		if err = errors.Join(err, rc.Err); err != nil {
 			return Plan{}, fmt.Errorf("%s on topic %s: %w", DescribeConfigs, t.Name, err)
@@ -177,6 +180,16 @@ func differences(ctx context.Context, client *kgo.Client, want []Topic) (Plan, e
 		plan.compare(plan.withPresentReplicas(t, have[t.Name].Partitions.NumReplicas()), len(have[t.Name].Partitions), rc.Configs)
 	}
 	return plan, nil
+}
+
+// hasLeaders reports whether every partition of a topic has a leader.
+func hasLeaders(t kadm.TopicDetail) bool {
+	for _, p := range t.Partitions {
+		if p.Err != nil || p.Leader < 0 {
+			return false
+		}
+	}
+	return len(t.Partitions) > 0
 }
 
 // checkDescribable returns an error for each topic that the user has no permission to describe.
@@ -343,10 +356,6 @@ const settingsPatience = 15 * time.Second
 func awaitApplied(ctx context.Context, client *kgo.Client, want []Topic) error {
 	until := time.Now().Add(settingsPatience)
 	return periodic.Until(ctx, 20*time.Millisecond, func() (bool, error) {
-		led, err := allLed(ctx, client, want)
-		if !led || err != nil {
-			return false, err
-		}
 		left, err := differences(ctx, client, want)
 		switch {
 		case errors.Is(err, kerr.UnknownTopicOrPartition): // from a broker that has not learned of a new topic yet
@@ -357,25 +366,6 @@ func awaitApplied(ctx context.Context, client *kgo.Client, want []Topic) error {
 			s := left.Alter[0]
 			return false, fmt.Errorf("alter topic %s: the brokers do not report %s = %s after %s", s.Topic, s.Key, s.Want, settingsPatience)
 		}
-		return left.Empty(), left.Err()
+		return left.Empty() && !left.leaderless, left.Err()
 	})
-}
-
-// allLed reports whether the topics exist and every partition has a leader.
-func allLed(ctx context.Context, client *kgo.Client, list []Topic) (bool, error) {
-	have, err := kadm.NewClient(client).ListTopics(ctx)
-	if err != nil {
-		return false, fmt.Errorf("list topics: %w", err)
-	}
-	for _, t := range list {
-		partitions := have[t.Name].Partitions
-		led := len(partitions) > 0
-		for _, p := range partitions {
-			led = led && p.Err == nil && p.Leader >= 0
-		}
-		if !led {
-			return false, nil
-		}
-	}
-	return true, nil
 }
