@@ -12,8 +12,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
-
-	"github.com/smartfeed/smartfeed/internal/tracing"
 )
 
 // ConsumerConfig configures Consume.
@@ -22,7 +20,11 @@ type ConsumerConfig struct {
 	Group   string
 	Reader  string // the reader for which retried records are delivered, see Retry; default Group
 	Topics  []string
-	MaxPoll int // maximum number of records per call of handle, default 5,000
+	MaxPoll int // maximum number of records per poll, default 5,000
+	// MaxAge, unless 0, makes Consume gather the records of many polls. It passes them to handle when the first has waited for
+	// MaxAge, when their keys and values have at least MaxBytes, and when ctx is canceled.
+	MaxAge   time.Duration
+	MaxBytes int
 	// Quiet is the time without records after which the consumer pings the brokers, default 1 minute. Without the ping, the
 	// client would retry silently while the brokers are unavailable or refuse it.
 	Quiet time.Duration
@@ -43,8 +45,9 @@ const (
 // the effect exists. Records whose offset was not committed are delivered again, to the current owner of the partition. No
 // partition is revoked while handle runs.
 //
-// Consume returns nil when ctx is canceled, after it has left the group. Otherwise it returns the error of handle, of
-// consuming or of committing, for example if brokers are unreachable or refuse this client. It may be called again.
+// Consume returns nil when ctx is canceled, after it has left the group, unless the last gathered records fail. Otherwise it
+// returns the error of handle, of consuming or of committing, for example if brokers are unreachable or refuse this client.
+// It may be called again.
 //
 // It returns a *ChangedTopicError if retention removed records that the group has not committed, or if a topic ends before
 // the group's offsets. The error persists until the offsets are reset. A recreated topic is read from its oldest record,
@@ -114,6 +117,7 @@ type handler = func(ctx context.Context, records []*kgo.Record, done committable
 func consume(ctx context.Context, cfg ConsumerConfig, handle handler, opts ...kgo.Opt) error {
 	cfg.Reader = cmp.Or(cfg.Reader, cfg.Group)
 	cfg.MaxPoll, cfg.Quiet = cmp.Or(cfg.MaxPoll, defaultMaxPoll), cmp.Or(cfg.Quiet, defaultQuiet)
+	g := &gathered{done: committable{}}
 	client, err := cfg.Kafka.Client(append([]kgo.Opt{
 		kgo.ConsumerGroup(cfg.Group),
 		kgo.ConsumeTopics(cfg.Topics...),
@@ -124,13 +128,18 @@ func consume(ctx context.Context, cfg ConsumerConfig, handle handler, opts ...kg
 		kgo.SessionTimeout(6 * time.Second),
 		kgo.HeartbeatInterval(2 * time.Second), // a third of the session timeout, as Kafka recommends
 		kgo.RebalanceTimeout(cfg.Kafka.rebalanceTimeout()),
+		kgo.OnPartitionsRevoked(g.drop),
+		kgo.OnPartitionsLost(g.drop),
 	}, opts...)...)
 	if err != nil {
 		return fmt.Errorf("consume as %s: %w", cfg.Group, err)
 	}
 	defer leave(ctx, client)
-	for err = client.Ping(ctx); err == nil; client.AllowRebalance() {
-		err = step(ctx, client, cfg, handle)
+	for err = client.Ping(ctx); err == nil; err = step(ctx, client, cfg, g, handle) {
+		client.AllowRebalance()
+	}
+	if ctx.Err() != nil && cfg.MaxAge > 0 { // the last poll still blocks rebalances
+		return g.finish(ctx, client, cfg, handle)
 	}
 	return unlessCanceled(ctx, "consume as "+cfg.Group, err)
 }
@@ -143,44 +152,26 @@ func unlessCanceled(ctx context.Context, operation string, err error) error {
 	return fmt.Errorf("%s: %w", operation, err)
 }
 
-// step polls once, calls handle, and commits.
-func step(ctx context.Context, client *kgo.Client, cfg ConsumerConfig, handle handler) error {
-	polling, cancel := context.WithTimeout(ctx, cfg.Quiet)
+// step polls once. If the gathered records are to wait no longer, it calls handle and commits.
+func step(ctx context.Context, client *kgo.Client, cfg ConsumerConfig, g *gathered, handle handler) error {
+	polling, cancel := context.WithTimeout(ctx, g.wait(cfg))
 	fetches := client.PollRecords(polling, cfg.MaxPoll)
 	quiet := fetches.Empty() && ctx.Err() == nil && polling.Err() != nil
 	cancel()
+	var err error
 	if quiet {
-		return client.Ping(ctx)
+		err = client.Ping(ctx)
+	} else if err = fetches.Err(); err != nil {
+		err = fmt.Errorf("poll: %w", err)
 	}
-	if err := fetches.Err(); err != nil {
-		return fmt.Errorf("poll: %w", err)
-	}
-	records, done := split(fetches, cfg.Reader)
-	if len(done) == 0 {
-		return nil
-	}
-	traced, span := startReceive(ctx, cfg, records)
-	err := handle(traced, records, done)
-	tracing.End(span, err)
-	if err != nil {
+	if err != nil || len(fetches) == 0 { // without fetches, rebalances are not blocked
 		return err
 	}
-	return commit(ctx, client, done)
-}
-
-// split returns the data records of fetches without retries for other readers. For each partition it also returns the
-// offset after the last record of any kind.
-func split(fetches kgo.Fetches, reader string) ([]*kgo.Record, committable) {
-	records := make([]*kgo.Record, 0, fetches.NumRecords())
-	done := committable{}
-	fetches.EachRecord(func(r *kgo.Record) {
-		retry, retried := RetryOf(r)
-		if !r.Attrs.IsControl() && !(retried && retry.IsForAnother(r.Topic, reader)) {
-			records = append(records, r)
-		}
-		done.Set(r.Topic, r.Partition, kgo.EpochOffset{Epoch: r.LeaderEpoch, Offset: r.Offset + 1})
-	})
-	return records, done
+	g.add(fetches, cfg.Reader)
+	if g.bytes < cfg.MaxBytes && time.Since(g.since) < cfg.MaxAge {
+		return nil
+	}
+	return g.flush(ctx, client, cfg, handle)
 }
 
 // commit continues for up to commitTimeout after ctx is canceled. The effect exists already, and committing avoids a

@@ -94,7 +94,8 @@ func (e *WaitError) Unwrap() error { return e.Cause }
 // If a topic of a reader is missing for missingPatience, Wait returns a *MissingTopicsError. The delay is necessary because
 // brokers learn of a new topic at different times.
 //
-// Wait does not cover external consumers, which commit no offsets. Call AwaitExternalConsumers after it.
+// Wait does not cover external consumers, which commit no offsets. Call AwaitExternalConsumers after it. It does not wait for
+// FeatureFiles either: its records are answers, not effects of events, and it keeps them in memory for minutes.
 //
 // Without readers, Wait uses those of the catalogue. It always waits for every process that holds a global table. For a
 // reader with one group per process, it waits for the running processes or, if there is none, for the first to start. Wait
@@ -114,6 +115,7 @@ func Wait(ctx context.Context, k Kafka, since schemas.Micros, progress func(Wait
 	if len(readers) == 0 {
 		readers = ReadersOf(Catalogue(Profile{Partitions: k.Partitions}))
 	}
+	readers = slices.DeleteFunc(slices.Clone(readers), func(r Reader) bool { return r.Group == FeatureFiles })
 	w := &waiter{log: l, since: since, readers: readers, backlogs: map[groupPartition]*backlog{}, generations: &GenerationWatch{Log: l}}
 	return await(ctx, waitInterval, progress, w.check)
 }

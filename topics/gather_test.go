@@ -1,0 +1,86 @@
+package topics_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
+	"github.com/smartfeed/smartfeed/schemas"
+	"github.com/smartfeed/smartfeed/topics"
+)
+
+// gather consumes the topic edges as the group g, and passes records to handle only when stop is called. It returns when the
+// consumer has gathered all records: it fetches at the end of a partition after it has polled the records before.
+func (w *wire) gather(t *testing.T, handle func(context.Context, []*kgo.Record) error) (stop func() error) {
+	t.Helper()
+	ends := must.Get(w.Log().Ends(t.Context(), topics.Edges))(t)[topics.Edges]
+	var mu sync.Mutex
+	w.Broker().ControlKey(int16(kmsg.Fetch), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, topic := range req.(*kmsg.FetchRequest).Topics {
+			for _, p := range topic.Partitions {
+				if p.FetchOffset >= ends[p.Partition] {
+					delete(ends, p.Partition)
+				}
+			}
+		}
+		return nil, nil, false
+	})
+	cfg := w.consumer("g", topics.Edges)
+	cfg.MaxAge, cfg.MaxBytes = time.Hour, 1<<20
+	stop = topicstest.Run(t, func(ctx context.Context) error { return topics.Consume(ctx, cfg, handle) })
+	eventually.True(t, "all records are gathered", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(ends) == 0
+	})
+	return stop
+}
+
+func TestConsume_PassesGatheredRecordsWhenCanceled(t *testing.T) {
+	w := newWire(t)
+	w.produce(topics.Edges, numbered("a", 100)...)
+	var calls []int
+	stop := w.gather(t, func(ctx context.Context, records []*kgo.Record) error {
+		calls = append(calls, len(records))
+		return ctx.Err()
+	})
+	if n := w.Committed("g", topics.Edges); n != 0 {
+		t.Errorf("%d offsets are committed, want none before the effect", n)
+	}
+	if err := stop(); err != nil || len(calls) != 1 || calls[0] != 100 {
+		t.Errorf("got calls with %v records, %v, want one with 100", calls, err)
+	}
+	if n := w.Committed("g", topics.Edges); n != 100 {
+		t.Errorf("%d offsets are committed, want 100", n)
+	}
+}
+
+// The new owner of a partition passes its records to handle, and the previous owner does not.
+func TestConsume_DropsGatheredRecordsOfRevokedPartitions(t *testing.T) {
+	w := newWire(t)
+	w.produce(topics.Edges, numbered("a", 100)...)
+	var got, other seen
+	stop := w.gather(t, got.handle)
+	stopOther := w.consume(t, &other)
+	eventually.True(t, "another consumer has partitions", func() bool { return other.len() > 0 })
+	must.OK(t, stop())
+	must.OK(t, stopOther())
+	if got.len() == 0 || got.len()+other.len() != 100 || w.Committed("g", topics.Edges) != 100 {
+		t.Errorf("the consumers passed %d and %d records to handle, want 100 together", got.len(), other.len())
+	}
+}
+
+func TestWait_IgnoresGatheredFeatureFiles(t *testing.T) {
+	w := newWire(t)
+	w.produce(topics.FeatureLog, "a")
+	must.OK(t, topics.Wait(t.Context(), w.Kafka, schemas.MicrosOf(time.Now()), nil, topics.Reader{Group: topics.FeatureFiles, Topics: []string{topics.FeatureLog}}))
+}
