@@ -143,7 +143,7 @@ func (p *App) openFeatureLog() (*featurelog.Recorder, error) {
 	cfg := p.cfg.FeatureLog
 	cfg.Dir = p.cfg.below(cfg.Dir)
 	files, err := featurelog.NewFiles(cfg, featurelog.FilesDeps{
-		Kafka: p.kafka, Stream: p.streams.FeatureLog, DeadLetters: p.publisher, Metrics: metrics, Now: time.Now,
+		Kafka: p.kafka, Stream: p.streams.FeatureLog, DeadLetters: p.publisher, Metrics: metrics,
 	})
 	if err != nil {
 		return nil, err

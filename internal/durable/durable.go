@@ -43,12 +43,14 @@ func Rename(from, to string) error {
 	return SyncFolder(filepath.Dir(to))
 }
 
-// Replace writes a file under the name path.open and renames it. After an error, a previous file is unchanged.
+// temp ends the names of incomplete files. It does not match the patterns of readers.
+const temp = ".tmp"
+
+// Replace writes a file under the name path.tmp and renames it. After an error, a previous file is unchanged.
 func Replace(path string, write func(io.Writer) error) error {
-	temp := path + ".open"
-	defer os.Remove(temp) // fails if it was renamed
-	if err := Write(temp, write); err != nil {
+	defer os.Remove(path + temp) // fails if it was renamed
+	if err := Write(path+temp, write); err != nil {
 		return err
 	}
-	return Rename(temp, path)
+	return Rename(path+temp, path)
 }

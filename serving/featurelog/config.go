@@ -8,14 +8,14 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
-// Config says what is logged and when files are closed. See DefaultConfig.
+// Config says what is logged and when files are written. See DefaultConfig.
 type Config struct {
 	// The first rule for an entity's kind applies.
 	Rules []Rule `yaml:"rules" help:"rules that select the logged entities, at most 100; none: nothing is logged"`
 
 	Dir          string         `yaml:"dir" default:"feature-log" help:"directory of the files, relative to the state directory unless absolute"`
-	MaxFileBytes settings.Bytes `yaml:"max_file_bytes" default:"128MiB" range:"64KiB..4GiB" help:"size at which a file is closed"`
-	MaxFileAge   time.Duration  `yaml:"max_file_age" default:"15m" range:"1s..24h" help:"age at which a file is closed"`
+	MaxFileBytes settings.Bytes `yaml:"max_file_bytes" default:"32MiB" range:"64KiB..1GiB" help:"size of the records in memory at which they are written to files"`
+	MaxFileAge   time.Duration  `yaml:"max_file_age" default:"15m" range:"1s..24h" help:"time after which records in memory are written to files"`
 }
 
 // Rule samples entities of one kind.

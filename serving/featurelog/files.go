@@ -1,18 +1,18 @@
 package featurelog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"path/filepath"
-	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"golang.org/x/sync/errgroup"
 
-	"github.com/smartfeed/smartfeed/internal/periodic"
+	"github.com/smartfeed/smartfeed/internal/durable"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -29,17 +29,15 @@ type FilesDeps struct {
 	Stream      topics.Stream[schemas.LoggedFeatures]
 	DeadLetters DeadLetters
 	Metrics     *Metrics
-	Now         func() time.Time
 }
 
 // Files is the sink that writes the log to files.
 type Files struct {
-	cfg  Config
-	deps FilesDeps
-
-	mu   sync.Mutex      // held while files are written, closed or counted
-	open map[int32]*file // by partition
-	next map[int32]int64 // by partition: the first offset that is in no file
+	cfg   Config
+	deps  FilesDeps
+	parts durable.Parts
+	topic kadm.TopicID    // the present topic
+	next  map[int32]int64 // by partition: the first offset that is in no file
 }
 
 // NewFiles returns the sink. cfg.Dir must be the resolved path. It returns an error if cfg is invalid.
@@ -47,28 +45,29 @@ func NewFiles(cfg Config, deps FilesDeps) (*Files, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("feature files: %w", err)
 	}
-	return &Files{cfg: cfg, deps: deps}, nil
+	return &Files{cfg: cfg, deps: deps, parts: partsOf(cfg.Dir)}, nil
 }
+
+func partsOf(dir string) durable.Parts { return durable.Parts{Dir: dir, Key: "date", Ext: ".avro"} }
 
 // Run writes until ctx is done, then returns nil; it returns an error if something fails. It may be called again:
 // uncommitted records are read again, and those already in files are skipped. If the topic is not the topic of the
 // files, Run returns a *topics.ChangedTopicError, because the files count the offsets of its records as written.
 func (f *Files) Run(ctx context.Context) error {
-	if err := f.begin(ctx); err != nil {
+	lock, err := f.parts.Lock()
+	if err != nil {
+		return fmt.Errorf("feature files: %w", err)
+	}
+	defer func() { _ = lock.Unlock() }() // the end of the process unlocks it, too
+	if err := f.resume(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return fmt.Errorf("feature files: %w", err)
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return f.consume(ctx) })
-	group.Go(func() error { return f.closeOld(ctx) })
-	return errors.Join(group.Wait(), f.closeAll())
-}
-
-func (f *Files) consume(ctx context.Context) error {
-	err := topics.Consume(ctx, topics.ConsumerConfig{
+	err = topics.Consume(ctx, topics.ConsumerConfig{
 		Kafka: f.deps.Kafka, Group: topics.FeatureFiles, Topics: []string{f.deps.Stream.Name},
+		MaxAge: f.cfg.MaxFileAge, MaxBytes: int(f.cfg.MaxFileBytes),
 	}, f.handle)
 	var changed *topics.ChangedTopicError
 	if errors.As(err, &changed) { // only training data is affected: the process keeps answering, and this component retries
@@ -78,86 +77,62 @@ func (f *Files) consume(ctx context.Context) error {
 	return err
 }
 
-func (f *Files) begin(ctx context.Context) error {
-	if err := f.recover(); err != nil {
-		return err
-	}
-	return f.checkTopic(ctx)
-}
-
-// recover determines the last offset in the files. It repairs and closes files that a killed process left open.
-func (f *Files) recover() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := os.MkdirAll(f.cfg.Dir, 0o700); err != nil {
-		return err
-	}
-	f.open, f.next = map[int32]*file{}, map[int32]int64{}
-	left, err := filepath.Glob(filepath.Join(f.cfg.Dir, "date=*", "part-*"+openSuffix))
+// resume determines the present topic, and the last offsets in the files. It checks that the files are of this topic.
+func (f *Files) resume(ctx context.Context) error {
+	paths, next, err := f.parts.List()
 	if err != nil {
 		return err
 	}
-	for _, path := range left {
-		if err := repair(path); err != nil {
+	known := kadm.TopicID{}
+	if len(paths) > 0 {
+		id, err := readFile(paths[0], nil)
+		if err != nil {
+			return err
+		}
+		copy(known[:], id)
+	}
+	name, written := f.deps.Stream.Name, topics.Checkpoint{}
+	for partition, offset := range next {
+		written.Set(name, partition, topics.PartitionCheckpoint{Topic: known, Next: offset})
+	}
+	at, err := topics.Resume(ctx, f.deps.Kafka, []string{name}, written)
+	var changed *topics.ChangedTopicError
+	if errors.As(err, &changed) {
+		return fmt.Errorf("%w; move the content of %s elsewhere, or set feature_log.dir to another directory", err, f.cfg.Dir)
+	}
+	f.topic, f.next = at[name][0].Topic, next
+	return err
+}
+
+// file is the content of a file that has no name yet.
+type file struct {
+	durable.Part
+	date    string
+	content bytes.Buffer
+	*schemas.FileWriter
+}
+
+// handle writes files with the records. It returns nil only after all are in files or acknowledged as dead letters.
+func (f *Files) handle(ctx context.Context, records []*kgo.Record) error {
+	last := map[int32]*file{}
+	for _, r := range records {
+		if r.Offset < f.next[r.Partition] { // read again
+			continue
+		}
+		if err := f.take(ctx, r, last); err != nil {
 			return err
 		}
 	}
-	closed, err := filepath.Glob(filepath.Join(f.cfg.Dir, "date=*", "part-*"+suffix))
-	if err != nil {
-		return err
-	}
-	for _, path := range closed {
-		if partition, _, last, ok := parseName(filepath.Base(path)); ok {
-			f.next[partition] = max(f.next[partition], last+1)
+	for _, file := range last {
+		if err := f.write(file); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// checkTopic compares the topic of the files with the present one, and records it.
-func (f *Files) checkTopic(ctx context.Context) error {
-	path := filepath.Join(f.cfg.Dir, topicFile)
-	known, err := readTopic(path)
-	if err != nil {
-		return err
-	}
-	name, marks := f.deps.Stream.Name, topics.Checkpoint{}
-	for partition, next := range f.next {
-		marks.Set(name, partition, topics.PartitionCheckpoint{Topic: known, Next: next})
-	}
-	at, err := topics.Resume(ctx, f.deps.Kafka, []string{name}, marks)
-	var changed *topics.ChangedTopicError
-	if errors.As(err, &changed) {
-		return fmt.Errorf("%w; move the content of %s elsewhere, or set feature_log.dir to another directory", err, f.cfg.Dir)
-	}
-	if err != nil || at[name][0].Topic == known {
-		return err
-	}
-	return writeTopic(path, at[name][0].Topic)
-}
-
-// handle writes records durably. It returns nil only after all are in files or acknowledged as dead letters.
-func (f *Files) handle(ctx context.Context, records []*kgo.Record) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, r := range records {
-		if r.Offset < f.next[r.Partition] { // read again
-			continue
-		}
-		if err := f.take(ctx, r); err != nil {
-			return err
-		}
-		f.next[r.Partition] = r.Offset + 1
-	}
-	for _, file := range f.open {
-		if err := file.flush(); err != nil {
-			return err
-		}
-	}
-	return f.closeWhere(func(file *file) bool { return file.size >= int64(f.cfg.MaxFileBytes) })
-}
-
-func (f *Files) take(ctx context.Context, r *kgo.Record) error {
+// take adds a record to the last file of its partition. For another date, it writes this file and starts a new one.
+func (f *Files) take(ctx context.Context, r *kgo.Record, last map[int32]*file) error {
 	rec, err := f.deps.Stream.Decode(r.Value)
 	var bad *schemas.BadRecordError
 	switch {
@@ -167,70 +142,61 @@ func (f *Files) take(ctx context.Context, r *kgo.Record) error {
 	case err != nil:
 		return fmt.Errorf("read %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)
 	}
-	file, err := f.fileFor(r.Partition, r.Offset, rec.Logged.Time())
+	to, date := last[r.Partition], rec.Logged.Time().Format(time.DateOnly)
+	if to != nil && to.date != date {
+		if err := f.write(to); err != nil {
+			return err
+		}
+		to = nil
+	}
+	if to == nil {
+		to = &file{Part: durable.Part{Partition: r.Partition, First: r.Offset}, date: date}
+		if to.FileWriter, err = schemas.NewFileWriter(&to.content, f.topic[:]); err != nil {
+			return err
+		}
+		last[r.Partition] = to
+	}
+	to.Last = r.Offset
+	return to.Encode(&schemas.FiledFeatures{LoggedFeatures: *rec, Partition: r.Partition, Offset: r.Offset})
+}
+
+// write writes a file durably.
+func (f *Files) write(file *file) error {
+	if err := file.Close(); err != nil {
+		return err
+	}
+	err := f.parts.Write(file.date, file.Part, func(out io.Writer) error {
+		_, err := file.content.WriteTo(out)
+		return err
+	})
+	if err == nil {
+		f.next[file.Partition] = file.Last + 1
+	}
+	return err
+}
+
+func readFile(path string, visit func(*schemas.FiledFeatures) error) (topic []byte, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read: %w", err)
+	}
+	topic, err = schemas.ReadFiled(f, visit)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return topic, nil
+}
+
+// ReadFiles visits the records of every file below dir, by date, partition and offset.
+func ReadFiles(dir string, visit func(*schemas.FiledFeatures) error) error {
+	paths, _, err := partsOf(dir).List()
 	if err != nil {
 		return err
 	}
-	return file.write(&schemas.FiledFeatures{LoggedFeatures: *rec, Partition: r.Partition, Offset: r.Offset})
-}
-
-// fileFor returns the open file of a partition, and opens a new one for another date.
-func (f *Files) fileFor(partition int32, offset int64, logged time.Time) (*file, error) {
-	date := logged.Format(time.DateOnly)
-	if file := f.open[partition]; file != nil {
-		if file.date == date {
-			return file, nil
-		}
-		if err := f.close(partition); err != nil {
-			return nil, err
+	for _, path := range paths {
+		if _, err := readFile(path, visit); err != nil {
+			return err
 		}
 	}
-	file, err := create(f.cfg.Dir, date, partition, offset, f.deps.Now())
-	if err != nil {
-		return nil, err
-	}
-	f.open[partition] = file
-	return file, nil
-}
-
-// close closes the file of a partition.
-func (f *Files) close(partition int32) error {
-	file := f.open[partition]
-	delete(f.open, partition)
-	return file.close()
-}
-
-func (f *Files) closeWhere(done func(*file) bool) error {
-	var errs []error
-	for partition, file := range f.open {
-		if done(file) {
-			errs = append(errs, f.close(partition))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// closeAll closes all files. A file with unflushed records, because of an error in between, stays open: the next start
-// repairs it and determines its last complete block.
-func (f *Files) closeAll() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var errs []error
-	for partition, file := range f.open {
-		if file.dirty {
-			delete(f.open, partition)
-			errs = append(errs, file.f.Close())
-		}
-	}
-	return errors.Join(append(errs, f.closeWhere(func(*file) bool { return true }))...)
-}
-
-// closeOld closes files at their maximum age, even if no more records arrive.
-func (f *Files) closeOld(ctx context.Context) error {
-	return periodic.Run(ctx, max(f.cfg.MaxFileAge/10, 100*time.Millisecond), func() error {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		now := f.deps.Now()
-		return f.closeWhere(func(file *file) bool { return now.Sub(file.opened) >= f.cfg.MaxFileAge })
-	})
+	return nil
 }

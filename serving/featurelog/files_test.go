@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
@@ -59,15 +58,13 @@ func (l *deadLetters) SendDeadLetter(context.Context, string, *kgo.Record, strin
 	return nil
 }
 
-func (w *wire) files(t *testing.T, dir string, l *deadLetters, change ...func(*Config)) *Files {
+func (w *wire) files(t *testing.T, dir string, l *deadLetters) *Files {
 	t.Helper()
 	cfg := DefaultConfig()
 	cfg.Dir = dir
-	for _, c := range change {
-		c(&cfg)
-	}
-	f, err := NewFiles(cfg, FilesDeps{Kafka: w.Kafka, Stream: w.Streams.FeatureLog, DeadLetters: l, Metrics: w.metrics, Now: time.Now})
+	f, err := NewFiles(cfg, FilesDeps{Kafka: w.Kafka, Stream: w.Streams.FeatureLog, DeadLetters: l, Metrics: w.metrics})
 	must.OK(t, err)
+	f.cfg.MaxFileAge = 20 * time.Millisecond // below its range
 	return f
 }
 
@@ -93,8 +90,7 @@ func (w *wire) run(t *testing.T, f *Files) error {
 	done := make(chan error, 1)
 	go func() { done <- f.Run(ctx) }()
 	eventually.True(t, "everything is committed", func() bool {
-		_, noted := os.Stat(filepath.Join(f.cfg.Dir, topicFile)) // if everything is committed already, it is so before the sink has started
-		return len(done) > 0 || noted == nil && w.Lag(topics.FeatureFiles, topics.FeatureLog) == 0
+		return len(done) > 0 || w.Lag(topics.FeatureFiles, topics.FeatureLog) == 0
 	})
 	cancel()
 	return <-done
@@ -107,35 +103,39 @@ func (w *wire) forget(t *testing.T) {
 	must.OK(t, err)
 }
 
-// filed returns how often each entity is in the closed files, and checks that the contents match the file names.
-func filed(t *testing.T, dir string) map[string]int {
+// entities returns how often each entity is in the files.
+func entities(t *testing.T, dir string) map[string]int {
 	t.Helper()
 	got := map[string]int{}
-	must.OK(t, ReadFiles(dir, func(rec *schemas.FiledFeatures) error {
-		got[rec.Entity]++
-		return nil
-	}))
+	must.OK(t, ReadFiles(dir, func(rec *schemas.FiledFeatures) error { got[rec.Entity]++; return nil }))
+	return got
+}
+
+// filed is entities after the sink has stopped. It checks that there are no other files, and that the contents match the names.
+func filed(t *testing.T, dir string) map[string]int {
+	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "date=*", "*"))
 	must.OK(t, err)
 	for _, path := range paths {
-		partition, first, last, ok := parseName(filepath.Base(path))
+		part, ok := partsOf(dir).Parse(path)
 		if !ok {
 			t.Errorf("%s remains", path)
 			continue
 		}
 		var offsets []int64
-		must.OK(t, readFile(path, func(rec *schemas.FiledFeatures) error {
+		_, err := readFile(path, func(rec *schemas.FiledFeatures) error {
 			offsets = append(offsets, rec.Offset)
-			if rec.Partition != partition || !strings.Contains(path, "date="+rec.Logged.Time().Format(time.DateOnly)) {
+			if rec.Partition != part.Partition || !strings.Contains(path, "date="+rec.Logged.Time().Format(time.DateOnly)) {
 				t.Errorf("%s holds a record of partition %d, logged at %v", path, rec.Partition, rec.Logged.Time())
 			}
 			return nil
-		}))
-		if offsets[0] != first || offsets[len(offsets)-1] != last || !slices.IsSorted(offsets) {
+		})
+		must.OK(t, err)
+		if offsets[0] != part.First || offsets[len(offsets)-1] != part.Last || !slices.IsSorted(offsets) {
 			t.Errorf("%s holds the offsets %v", path, offsets)
 		}
 	}
-	return got
+	return entities(t, dir)
 }
 
 func once(n int) map[string]int {
@@ -175,32 +175,6 @@ func TestFiles_WriteEachRecordOnce(t *testing.T) {
 	}
 }
 
-// A killed process leaves a file that ends within a block, and offsets that are not committed.
-func TestFiles_RepairAfterKill(t *testing.T) {
-	w := newWire(t)
-	dir := t.TempDir()
-	w.produce(t, 0, 40)
-	must.OK(t, w.run(t, w.files(t, dir, &deadLetters{})))
-	paths, err := filepath.Glob(filepath.Join(dir, "date=*", "*.avro"))
-	must.OK(t, err)
-	for i, path := range paths {
-		text, err := os.ReadFile(path)
-		must.OK(t, err)
-		partition, first, _, _ := parseName(filepath.Base(path))
-		must.OK(t, os.Remove(path))
-		torn := append(slices.Clone(text), text[len(text)/2:]...) // an incomplete block
-		if i == 0 {
-			torn = text[:len(text)-1] // or the only one
-		}
-		must.OK(t, os.WriteFile(filepath.Join(filepath.Dir(path), openName(partition, first)), torn, 0o600))
-	}
-	w.forget(t)
-	must.OK(t, w.run(t, w.files(t, dir, &deadLetters{})))
-	if diff := cmp.Diff(once(40), filed(t, dir)); diff != "" {
-		t.Errorf("entities in files (-want +got):\n%s", diff)
-	}
-}
-
 // The offsets of a recreated topic are in the files as written. The sink skips no record because of that: it files all
 // of them after the files have been moved.
 func TestFiles_RejectRecreatedTopic(t *testing.T) {
@@ -222,7 +196,7 @@ func TestFiles_RejectRecreatedTopic(t *testing.T) {
 	}
 	days, err := filepath.Glob(filepath.Join(dir, "date=*"))
 	must.OK(t, err)
-	for _, day := range days { // the id of the old topic stays, although no file remains
+	for _, day := range days {
 		must.OK(t, os.Rename(day, filepath.Join(t.TempDir(), filepath.Base(day))))
 	}
 	for range 2 {
@@ -233,45 +207,21 @@ func TestFiles_RejectRecreatedTopic(t *testing.T) {
 	}
 }
 
-func TestFiles_RejectDamagedTopicFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), topicFile)
-	want := kadm.TopicID{1, 15: 2}
-	must.OK(t, writeTopic(path, want))
-	if got, err := readTopic(path); err != nil || got != want {
-		t.Errorf("got %s, %v, want %s", got, err, want)
-	}
-	must.OK(t, os.WriteFile(path, []byte("AQ=="), 0o600))
-	if _, err := readTopic(path); err == nil || !strings.Contains(err.Error(), path) {
-		t.Errorf("got %v, want an error that names the file", err)
-	}
-}
-
-func TestFiles_CloseBySizeAndAge(t *testing.T) {
+func TestFiles_WriteBySizeAndAge(t *testing.T) {
 	w := newWire(t)
 	for name, change := range map[string]func(*Config){
-		"size": func(c *Config) { c.MaxFileBytes = 1 },
-		"age":  func(c *Config) { c.MaxFileAge = 0 },
+		"size": func(c *Config) { c.MaxFileBytes, c.MaxFileAge = 1, time.Hour },
+		"age":  func(c *Config) { c.MaxFileBytes = 1 << 20 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			f := w.files(t, dir, &deadLetters{})
 			change(&f.cfg)
-			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan error, 1)
-			go func() { done <- f.Run(ctx) }()
+			stop := topicstest.Run(t, f.Run)
 			w.produce(t, 0, 4)
-			eventually.True(t, "files are closed while the sink runs", func() bool { return len(closedOf(t, dir)) == 4 })
-			cancel()
-			must.OK(t, <-done)
+			eventually.True(t, "files are written while the sink runs", func() bool { return len(entities(t, dir)) == 4 })
+			must.OK(t, stop())
 			w.forget(t)
 		})
 	}
-}
-
-// closedOf returns the entities in closed files.
-func closedOf(t *testing.T, dir string) map[string]int {
-	t.Helper()
-	got := map[string]int{}
-	must.OK(t, ReadFiles(dir, func(rec *schemas.FiledFeatures) error { got[rec.Entity]++; return nil }))
-	return got
 }

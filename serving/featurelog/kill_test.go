@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,12 +41,14 @@ func fileUntilKilled(ctx context.Context, args []string) error {
 	}
 	cfg := DefaultConfig()
 	cfg.Dir = args[1]
-	f, err := NewFiles(cfg, FilesDeps{Stream: streams.FeatureLog, DeadLetters: &deadLetters{}, Metrics: metrics, Now: time.Now})
+	f, err := NewFiles(cfg, FilesDeps{Stream: streams.FeatureLog, DeadLetters: &deadLetters{}, Metrics: metrics})
 	if err != nil {
 		return err
 	}
-	f.cfg.MaxFileBytes = 4 << 10 // so that kills also hit the closing of files
-	if err := f.recover(); err != nil {
+	if _, err := f.parts.Lock(); err != nil {
+		return err
+	}
+	if _, f.next, err = f.parts.List(); err != nil {
 		return err
 	}
 	for from := int64(0); ; from += 7 {
@@ -89,14 +90,17 @@ func TestFiles_WriteEachRecordOnceUnderKills(t *testing.T) {
 	for round := range int64(8) {
 		durable = killFiler(t, w.Registry, dir, durable, 30+41*round)
 	}
-	f := w.files(t, dir, &deadLetters{})
-	must.OK(t, f.recover())
+	parts := partsOf(dir)
+	lock := must.Get(parts.Lock())(t)
+	must.OK(t, lock.Unlock())
+	_, next, err := parts.List()
+	must.OK(t, err)
 	want := map[string]int{}
 	for p := range int32(partitions) {
-		if f.next[p] <= durable {
-			t.Errorf("partition %d: files resume at %d, and %d was durable", p, f.next[p], durable)
+		if next[p] <= durable {
+			t.Errorf("partition %d: files resume at %d, and %d was durable", p, next[p], durable)
 		}
-		for n := range f.next[p] {
+		for n := range next[p] {
 			want[fmt.Sprintf("user:%d-%d", p, n)] = 1
 		}
 	}
