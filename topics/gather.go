@@ -30,6 +30,7 @@ func (g *gathered) wait(cfg ConsumerConfig) time.Duration {
 // add adds the data records of fetches without retries for other readers. For each partition it also adds the offset after
 // the last record of any kind.
 func (g *gathered) add(fetches kgo.Fetches, reader string) {
+	g.records = slices.Grow(g.records, fetches.NumRecords())
 	fetches.EachRecord(func(r *kgo.Record) {
 		if g.since.IsZero() {
 			g.since = time.Now()

@@ -84,7 +84,10 @@ func (p Parts) List() (paths []string, next map[int32]int64, err error) {
 // Write writes a file of a day. When it returns, the file is on disk under its name.
 func (p Parts) Write(day string, part Part, write func(io.Writer) error) error {
 	folder := filepath.Join(p.Dir, p.Key+"="+day)
-	if err := Folder(folder); err != nil {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	if err := syncFolder(p.Dir); err != nil {
 		return err
 	}
 	return Replace(filepath.Join(folder, p.name(part)), write)

@@ -31,6 +31,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/internal/durable"
 	"github.com/smartfeed/smartfeed/internal/training"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -84,10 +85,10 @@ var ErrNoVisits = errors.New("the topic visit-log is empty: set visit_log.share 
 // Run writes the visits that are not in the files yet. First it waits until the groups have processed the actions that are
 // published. It returns ErrNoVisits if there are none, and a *topics.ChangedTopicError if the files are of another topic.
 func Run(ctx context.Context, s topics.Setup, cfg Config) (Summary, error) {
-	e := &job{Config: cfg, files: folder(cfg.Dir), deleted: map[schemas.UserID]bool{}, total: Summary{Until: cfg.end()}}
-	lock, err := e.files.lock()
+	e := &job{Config: cfg, files: durable.Parts{Dir: cfg.Dir, Key: "day", Ext: ".parquet"}, deleted: map[schemas.UserID]bool{}, total: Summary{Until: cfg.end()}}
+	lock, err := e.files.Lock()
 	if err != nil {
-		return e.total, err
+		return e.total, fmt.Errorf("out: %w", err)
 	}
 	defer func() { _ = lock.Unlock() }() // the end of the process unlocks it, too
 	if e.Streams, err = s.Streams(ctx); err != nil {
@@ -103,14 +104,14 @@ func Run(ctx context.Context, s topics.Setup, cfg Config) (Summary, error) {
 	if ctx.Err() != nil {
 		err = fmt.Errorf("export stopped; run the same command to continue: %w", err)
 	}
-	return e.total, errors.Join(err, e.files.removeIncomplete())
+	return e.total, err
 }
 
 // job is one run of Run.
 type job struct {
 	Config
 	*topics.Streams
-	files        folder
+	files        durable.Parts
 	log          *topics.Log
 	topic        string // id of the topic visit-log
 	starts, ends topics.Offsets
@@ -120,9 +121,6 @@ type job struct {
 }
 
 func (e *job) run(ctx context.Context, s topics.Setup) error {
-	if err := e.files.removeIncomplete(); err != nil {
-		return err
-	}
 	from, err := e.resume(ctx, s.Kafka)
 	if err != nil {
 		return err
@@ -155,12 +153,15 @@ func joiners() []topics.Reader {
 
 // resume returns the offsets at which the files end. It checks that the files have the topic and the labels of this export.
 func (e *job) resume(ctx context.Context, k topics.Kafka) (map[int32]topics.PartitionCheckpoint, error) {
-	files, err := e.files.list(suffix)
+	paths, next, err := e.files.List()
 	if err != nil {
 		return nil, err
 	}
-	name := e.VisitLog.Name
-	at, err := topics.Resume(ctx, k, []string{name}, written(name, files))
+	name, written := e.VisitLog.Name, topics.Checkpoint{}
+	for partition, offset := range next {
+		written.Set(name, partition, topics.PartitionCheckpoint{Next: offset})
+	}
+	at, err := topics.Resume(ctx, k, []string{name}, written)
 	if changed := new(topics.ChangedTopicError); errors.As(err, &changed) {
 		return nil, fmt.Errorf("out: %w; choose another directory", err)
 	}
@@ -168,8 +169,8 @@ func (e *job) resume(ctx context.Context, k topics.Kafka) (map[int32]topics.Part
 		return nil, err
 	}
 	e.topic = at[name][0].Topic.String()
-	if len(files) > 0 {
-		err = e.check(files[0].path)
+	if len(paths) > 0 {
+		err = e.check(paths[0])
 	}
 	return at[name], err
 }

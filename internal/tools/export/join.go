@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/durable"
 	"github.com/smartfeed/smartfeed/internal/training"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -16,7 +17,7 @@ import (
 
 // batch joins the visits at consecutive offsets of a partition, on one day, with actions. Add the visits first.
 type batch struct {
-	extent
+	durable.Part
 	day    string
 	labels Labels
 	visits []*schemas.LoggedVisit
@@ -95,9 +96,9 @@ func (e *job) partition(ctx context.Context, partition int32, from int64) error 
 				return err
 			}
 			b = newBatch(e.Labels)
-			b.day, b.extent = day, extent{partition, r.Offset, r.Offset}
+			b.day, b.Part = day, durable.Part{Partition: partition, First: r.Offset}
 		}
-		b.last = r.Offset
+		b.Last = r.Offset
 		if e.deleted[v.User] || v.Time < since {
 			e.total.Skipped++
 		} else {
@@ -135,7 +136,7 @@ func (e *job) flush(ctx context.Context, b *batch) error {
 	if err := e.join(ctx, b); err != nil {
 		return err
 	}
-	if err := e.files.write(b.day, b.extent, func(out io.Writer) error { return e.write(ctx, out, b) }); err != nil {
+	if err := e.files.Write(b.day, b.Part, func(out io.Writer) error { return e.write(ctx, out, b) }); err != nil {
 		return err
 	}
 	e.total.Visits += len(b.visits)
@@ -156,7 +157,7 @@ func (e *job) join(ctx context.Context, b *batch) error {
 		b.addAction(a)
 		return nil
 	})
-	return e.log.ReadAround(ctx, name, b.partition, from[name][b.partition], e.ends[name][b.partition], read)
+	return e.log.ReadAround(ctx, name, b.Partition, from[name][b.Partition], e.ends[name][b.Partition], read)
 }
 
 // write writes a file.

@@ -1,0 +1,33 @@
+package export
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/smartfeed/smartfeed/schemas"
+)
+
+func TestParseLabels(t *testing.T) {
+	allowed := schemas.DefaultVerbs()
+	got, err := ParseLabels([]string{"save=24h", "hide=90m"}, allowed)
+	if want := (Labels{schemas.Hide: 90 * time.Minute, schemas.Save: 24 * time.Hour}); err != nil || !maps.Equal(got, want) {
+		t.Errorf("got %v, %v, want %v", got, err, want)
+	}
+	for text, want := range map[string]string{
+		"":                  "label: want at least one",
+		"save":              `label: "save": want VERB=WINDOW`,
+		"like=1h":           `label: "like=1h": unknown verb: want one of [click closeup hide report save view]`,
+		"save=0s":           "window: want a duration above 0, at most 168h0m0s",
+		"save=169h":         "window: want a duration above 0",
+		"save=day":          "window: want a duration above 0",
+		"save=1h save=2h":   "another window already",
+		"save=1h save=1h":   "another window already",
+		"save=1h view=-24h": "window: want",
+	} {
+		if _, err := ParseLabels(strings.Fields(text), allowed); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %s", text, err, want)
+		}
+	}
+}
