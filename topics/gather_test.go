@@ -45,31 +45,15 @@ func (w *wire) gather(t *testing.T, handle func(context.Context, []*kgo.Record) 
 	return stop
 }
 
-func TestConsume_PassesGatheredRecordsWhenCanceled(t *testing.T) {
-	w := newWire(t)
-	w.produce(topics.Edges, numbered("a", 100)...)
-	var calls []int
-	stop := w.gather(t, func(ctx context.Context, records []*kgo.Record) error {
-		calls = append(calls, len(records))
-		return ctx.Err()
-	})
-	if n := w.Committed("g", topics.Edges); n != 0 {
-		t.Errorf("%d offsets are committed, want none before the effect", n)
-	}
-	if err := stop(); err != nil || len(calls) != 1 || calls[0] != 100 {
-		t.Errorf("got calls with %v records, %v, want one with 100", calls, err)
-	}
-	if n := w.Committed("g", topics.Edges); n != 100 {
-		t.Errorf("%d offsets are committed, want 100", n)
-	}
-}
-
-// The new owner of a partition passes its records to handle, and the previous owner does not.
-func TestConsume_DropsGatheredRecordsOfRevokedPartitions(t *testing.T) {
+// The new owner of a partition passes its records to handle, and the previous owner does not. It passes the others when it stops.
+func TestConsume_GathersRecordsOfOwnPartitions(t *testing.T) {
 	w := newWire(t)
 	w.produce(topics.Edges, numbered("a", 100)...)
 	var got, other seen
 	stop := w.gather(t, got.handle)
+	if n := w.Committed("g", topics.Edges); n != 0 {
+		t.Errorf("%d offsets are committed, want none before the effect", n)
+	}
 	stopOther := w.consume(t, &other)
 	eventually.True(t, "another consumer has partitions", func() bool { return other.len() > 0 })
 	must.OK(t, stop())
