@@ -66,5 +66,6 @@ func TestConsume_GathersRecordsOfOwnPartitions(t *testing.T) {
 func TestWait_IgnoresGatheredFeatureFiles(t *testing.T) {
 	w := newWire(t)
 	w.produce(topics.FeatureLog, "a")
-	must.OK(t, topics.Wait(t.Context(), w.Kafka, schemas.MicrosOf(time.Now()), nil, topics.Reader{Group: topics.FeatureFiles, Topics: []string{topics.FeatureLog}}))
+	reader := topics.Reader{Group: topics.FeatureFiles, Topics: []string{topics.FeatureLog}}
+	must.OK(t, topics.Wait(t.Context(), w.Kafka, schemas.MicrosOf(time.Now()), nil, reader))
 }
