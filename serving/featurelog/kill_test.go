@@ -24,8 +24,8 @@ func numbered(stream topics.Stream[schemas.LoggedFeatures], partition int32, n i
 	return &kgo.Record{Topic: stream.Name, Partition: partition, Offset: n, Value: value}, err
 }
 
-// fileUntilKilled files records in the directory args[1], with the registry args[0]. It starts without committed offsets, at
-// offset 0, and prints each offset up to which both partitions are durable.
+// fileUntilKilled files records in the directory args[1], with the registry args[0], in batches of args[2]. It starts without
+// committed offsets, at offset 0, and prints each offset up to which both partitions are durable.
 func fileUntilKilled(ctx context.Context, args []string) error {
 	client, err := schemas.NewRegistry(args[0])
 	if err != nil {
@@ -36,6 +36,10 @@ func fileUntilKilled(ctx context.Context, args []string) error {
 		return err
 	}
 	metrics, err := NewMetrics(prometheus.NewRegistry())
+	if err != nil {
+		return err
+	}
+	size, err := strconv.ParseInt(args[2], 10, 64)
 	if err != nil {
 		return err
 	}
@@ -51,9 +55,9 @@ func fileUntilKilled(ctx context.Context, args []string) error {
 	if _, f.next, err = f.parts.List(); err != nil {
 		return err
 	}
-	for from := int64(0); ; from += 7 {
+	for from := int64(0); ; from += size {
 		var batch []*kgo.Record
-		for n := from; n < from+7; n++ {
+		for n := from; n < from+size; n++ {
 			for p := range int32(partitions) {
 				r, err := numbered(streams.FeatureLog, p, n)
 				if err != nil {
@@ -65,15 +69,15 @@ func fileUntilKilled(ctx context.Context, args []string) error {
 		if err := f.handle(ctx, batch); err != nil {
 			return err
 		}
-		fmt.Println(from + 6)
+		fmt.Println(from + size - 1)
 	}
 }
 
 // killFiler starts a writer, kills it once its durable offset has reached before + further, and returns the last offset
 // that it printed.
-func killFiler(t *testing.T, registry, dir string, before, further int64) (durable int64) {
+func killFiler(t *testing.T, registry, dir string, before, further, size int64) (durable int64) {
 	t.Helper()
-	p := child.Start(t, "writer", registry, dir)
+	p := child.Start(t, "writer", registry, dir, strconv.FormatInt(size, 10))
 	for durable = -1; durable < before+further; {
 		var err error
 		durable, err = strconv.ParseInt(p.Line(), 10, 64)
@@ -88,7 +92,7 @@ func TestFiles_WriteEachRecordOnceUnderKills(t *testing.T) {
 	w := newWire(t)
 	dir, durable := t.TempDir(), int64(-1)
 	for round := range int64(8) {
-		durable = killFiler(t, w.Registry, dir, durable, 30+41*round)
+		durable = killFiler(t, w.Registry, dir, durable, 30+41*round, 7+round)
 	}
 	parts := partsOf(dir)
 	lock := must.Get(parts.Lock())(t)
