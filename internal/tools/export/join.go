@@ -72,14 +72,6 @@ const actionSlack = time.Hour
 // errEnd stops the reading of records.
 var errEnd = errors.New("end")
 
-// unlessEnd returns an error of a reader, or nil for errEnd.
-func unlessEnd(err error) error {
-	if errors.Is(err, errEnd) {
-		return nil
-	}
-	return err
-}
-
 // partition writes the visits of a partition, starting at an offset.
 func (e *job) partition(ctx context.Context, partition int32, from int64) error {
 	since, err := e.since(ctx, partition)
@@ -106,7 +98,7 @@ func (e *job) partition(ctx context.Context, partition int32, from int64) error 
 		}
 		return nil
 	})
-	if err := unlessEnd(e.log.ReadTo(ctx, name, partition, from, e.ends[name][partition], read)); err != nil {
+	if err := e.log.ReadTo(ctx, name, partition, from, e.ends[name][partition], read); err != nil && !errors.Is(err, errEnd) {
 		return err
 	}
 	return e.flush(ctx, b)
@@ -125,7 +117,10 @@ func (e *job) since(ctx context.Context, partition int32) (schemas.Micros, error
 		oldest = schemas.MicrosOf(r.Timestamp)
 		return errEnd
 	})
-	return max(since, oldest), unlessEnd(err)
+	if err != nil && !errors.Is(err, errEnd) {
+		return 0, err
+	}
+	return max(since, oldest), nil
 }
 
 // flush joins a batch with the actions and writes its file.
