@@ -41,8 +41,8 @@ import (
 type Config struct {
 	Labels Labels // see ParseLabels
 	Dir    string // is created if it does not exist
-	// Since and Until bound the times of the visits. Visits before Since are skipped, and those before the oldest action. In each partition, Run stops before the
-	// first visit at or after Until. A zero time is no bound.
+	// Since and Until bound the times of the visits. Visits before Since are skipped, and those before the oldest action. In each
+	// partition, Run stops before the first visit at or after Until. A zero time is no bound.
 	Since, Until time.Time
 	Now          time.Time // Run stops, too, before the first visit with a window that ends now or later
 
