@@ -117,7 +117,7 @@ func TestProcesses_QueriesAllInParallel(t *testing.T) {
 			t.Errorf("answer %d is of %s, want %s", i, h.Address, e.addresses[i])
 		}
 		text := string(h.Status)
-		for _, cause := range []string{"context canceled", "connection refused", "it broke", "404"} {
+		for _, cause := range []string{"context canceled", "connection refused", "it broke", "404 Not Found"} {
 			if h.Err != nil && strings.Contains(h.Err.Error(), cause) {
 				text = cause
 			}
@@ -125,7 +125,7 @@ func TestProcesses_QueriesAllInParallel(t *testing.T) {
 		got = append(got, text)
 	}
 	late := "context canceled"
-	want := []string{`{"ready":true}`, late, late, late, "connection refused", "it broke", "404", `{"ready":false}`}
+	want := []string{`{"ready":true}`, late, late, late, "connection refused", "it broke", "404 Not Found", `{"ready":false}`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)
 	}
