@@ -78,7 +78,7 @@ type group struct {
 	cfg        Config
 	streams    *topics.Streams
 	partitions int32
-	pairs      sync.Pool // of *pairing
+	pairs      sync.Pool // of *pairing, empty
 }
 
 // request processes an action on a pin. It pairs the pin with the pins that the user acted on shortly before, and delivers
@@ -88,8 +88,6 @@ func (g *group) request(tx *rows.Tx, r *schemas.RelatedRequest) error {
 		return err
 	}
 	p := g.pairs.Get().(*pairing)
-	defer g.pairs.Put(p)
-	p.reset()
 	own := neighbors{tx.Own(), g.cfg}
 	for i := range r.Near {
 		near := &r.Near[i]
@@ -106,8 +104,8 @@ func (g *group) request(tx *rows.Tx, r *schemas.RelatedRequest) error {
 
 // offer delivers the strongest neighbors of a pin to the user who acted on it.
 func (g *group) offer(tx *rows.Tx, own neighbors, r *schemas.RelatedRequest) {
-	list := own.best(g.cfg.DeliveredNeighbors)
-	if len(list) == 0 {
+	list, bad := best(own.own, g.cfg.DeliveredNeighbors)
+	if tx.Fail(bad); len(list) == 0 {
 		return
 	}
 	d := schemas.Delivery{Source: schemas.Related, Users: []schemas.UserID{r.User}}
@@ -127,12 +125,13 @@ func (g *group) save(tx *rows.Tx, s *schemas.BoardSave) error {
 	if err := s.Validate(tx.Key()); err != nil {
 		return err
 	}
-	b := board{tx.Own(), g.cfg.PairedBoardPins, g.streams}
-	others := b.add(s)
+	saves := g.saves(tx.Own())
+	g.keepSave(tx.Own(), s, saves)
 	p := g.pairs.Get().(*pairing)
-	defer g.pairs.Put(p)
-	p.reset()
-	for _, other := range others {
+	for _, other := range saves {
+		if other.Pin.ID == s.Pin.ID {
+			continue
+		}
 		weight, at := later(s, other)
 		p.pair(s.Pin.ID, &other.Pin, weight, at)
 		p.pair(other.Pin.ID, &s.Pin, weight, at)
@@ -156,8 +155,6 @@ func (g *group) pair(tx *rows.Tx, r *schemas.RelatedPairs) error {
 		return err
 	}
 	p := g.pairs.Get().(*pairing)
-	defer g.pairs.Put(p)
-	p.reset()
 	for _, pair := range r.Pairs {
 		own, other := neighbors{tx.Of(string(pair.Of)), g.cfg}, &r.Pins[pair.Neighbor]
 		if !own.add(other, pair.Weight, pair.Time) {
@@ -177,8 +174,6 @@ func (g *group) card(tx *rows.Tx, c *schemas.Card) error {
 		return nil
 	}
 	p := g.pairs.Get().(*pairing)
-	defer g.pairs.Put(p)
-	p.reset()
 	for _, id := range (neighbors{tx.Own(), g.cfg}).clear() {
 		p.remove(id, schemas.ID(c.Pin))
 	}
@@ -186,7 +181,7 @@ func (g *group) card(tx *rows.Tx, c *schemas.Card) error {
 	return nil
 }
 
-// sendPairs sends the pairs to their partitions.
+// sendPairs sends the pairs to their partitions, and returns the empty pairing to the pool.
 func (g *group) sendPairs(tx *rows.Tx, p *pairing) {
 	send := func(partition int, rec *schemas.RelatedPairs) {
 		if len(rec.Pairs)+len(rec.Removed) > 0 {
@@ -200,4 +195,6 @@ func (g *group) sendPairs(tx *rows.Tx, p *pairing) {
 		}
 		send(partition, &b.RelatedPairs)
 	}
+	p.reset()
+	g.pairs.Put(p)
 }

@@ -2,14 +2,12 @@ package related
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/topics"
 )
 
 // The kinds of rows, by the first byte of their names.
@@ -111,43 +109,14 @@ type neighbors struct {
 	cfg Config
 }
 
-func (t neighbors) best(limit int) []neighbor {
-	list, bad := best(t.own, limit)
-	t.own.Fail(bad)
-	return list
-}
-
-func (t neighbors) find(id schemas.ID) *neighbor {
-	n, bad := find(t.own, id)
-	t.own.Fail(bad)
-	return n
-}
-
-func (t neighbors) totals() totals {
-	all, bad := readTotals(t.own)
-	t.own.Fail(bad)
-	return all
-}
-
-func (t neighbors) places() []schemas.ID {
-	ids, bad := places(t.own, 0)
-	t.own.Fail(bad)
-	return ids
-}
-
 // add increases the strength of a neighbor. If the owner is a deleted pin, add changes nothing and returns false.
 func (t neighbors) add(s *schemas.Neighbor, weight float64, at schemas.Micros) bool {
-	all := t.totals()
-	if all.deleted {
+	all, bad := readTotals(t.own)
+	if t.own.Fail(bad); all.deleted {
 		return false
 	}
-	t.strengthen(all, s, weight, at)
-	return true
-}
-
-func (t neighbors) strengthen(all totals, s *schemas.Neighbor, weight float64, at schemas.Micros) {
-	n := t.find(s.ID)
-	if n == nil {
+	n, bad := find(t.own, s.ID)
+	if t.own.Fail(bad); n == nil {
 		n = &neighbor{Neighbor: *s, strength: decay.None()}
 		all.kept++
 	} else {
@@ -156,28 +125,26 @@ func (t neighbors) strengthen(all totals, s *schemas.Neighbor, weight float64, a
 	gain := decay.SumOf(weight, at, scale)
 	n.strength, all.strength = n.strength.Plus(gain), all.strength.Plus(gain)
 	n.update(s)
-	t.put(n)
+	rows.PutValue(t.own, rows.Name(rowNeighbor, n.ID), n)
+	t.own.Put(placeName(n.strength, n.ID), nil)
 	// The trim waits for a quarter above the bound. Therefore the cost of scanning the places is constant per added
 	// neighbor.
 	if all.kept > t.cfg.MaxNeighbors+t.cfg.MaxNeighbors/4 {
 		all.kept = t.trim()
 	}
 	rows.PutValue(t.own, []byte{rowTotals}, &all)
-}
-
-func (t neighbors) put(n *neighbor) {
-	rows.PutValue(t.own, rows.Name(rowNeighbor, n.ID), n)
-	t.own.Put(placeName(n.strength, n.ID), nil)
+	return true
 }
 
 // trim deletes the weakest neighbors over the bound, and returns the number of the others. Their strength stays in the
 // total, because shares are relative to all occurrences.
 func (t neighbors) trim() (left int) {
-	ids := t.places()
+	ids, bad := places(t.own, 0)
+	t.own.Fail(bad)
 	limit := min(t.cfg.MaxNeighbors, len(ids))
 	for _, id := range ids[limit:] {
-		n := t.find(id)
-		if n == nil {
+		n, bad := find(t.own, id)
+		if t.own.Fail(bad); n == nil {
 			t.own.Fail(fmt.Errorf("read neighbor %s: its place has no row", id))
 			return 0
 		}
@@ -189,11 +156,12 @@ func (t neighbors) trim() (left int) {
 
 // remove deletes one neighbor if it exists. Its strength stays in the total.
 func (t neighbors) remove(id schemas.ID) {
-	n := t.find(id)
-	if n == nil {
+	n, bad := find(t.own, id)
+	if t.own.Fail(bad); n == nil {
 		return
 	}
-	all := t.totals()
+	all, bad := readTotals(t.own)
+	t.own.Fail(bad)
 	all.kept--
 	t.own.Delete(placeName(n.strength, id))
 	t.own.Delete(rows.Name(rowNeighbor, id))
@@ -202,7 +170,8 @@ func (t neighbors) remove(id schemas.ID) {
 
 // clear deletes all neighbors of a deleted pin and records that it is deleted. It returns their ids.
 func (t neighbors) clear() []schemas.ID {
-	ids := t.places()
+	ids, bad := places(t.own, 0)
+	t.own.Fail(bad)
 	for _, id := range ids {
 		t.remove(id)
 	}
@@ -210,29 +179,15 @@ func (t neighbors) clear() []schemas.ID {
 	return ids
 }
 
-// board accesses the rows of one board.
-type board struct {
-	own     rows.Owner
-	limit   int
-	streams *topics.Streams
-}
-
 func saveName(s *schemas.BoardSave) []byte {
 	return append(packed.AppendOrdered([]byte{rowSave}, ^s.Time), s.Pin.ID...) // newest first, including times before 1970
 }
 
-// add stores a save, and returns the stored saves of other pins, newest first.
-func (b board) add(s *schemas.BoardSave) []*schemas.BoardSave {
-	kept := b.saves()
-	b.keep(s, kept)
-	return slices.DeleteFunc(kept, func(other *schemas.BoardSave) bool { return other.Pin.ID == s.Pin.ID })
-}
-
-// saves returns the stored saves, newest first.
-func (b board) saves() []*schemas.BoardSave {
+// saves returns the stored saves of a board, newest first.
+func (g *group) saves(own rows.Owner) []*schemas.BoardSave {
 	var list []*schemas.BoardSave
-	rows.LoadRows(b.own, rows.Scan{Prefix: []byte{rowSave}}, func(row, value []byte) (bool, error) {
-		s, err := b.streams.BoardSaves.Decode(value)
+	rows.LoadRows(own, rows.Scan{Prefix: []byte{rowSave}}, func(row, value []byte) (bool, error) {
+		s, err := g.streams.BoardSaves.Decode(value)
 		if err != nil {
 			return false, rows.Unreadable(row, err)
 		}
@@ -242,14 +197,15 @@ func (b board) saves() []*schemas.BoardSave {
 	return list
 }
 
-// keep stores a save, and deletes saves over the bound. It does not store a save that is older than all saves of a full
+// keepSave stores a save, and deletes saves over the bound. It does not store a save that is older than all saves of a full
 // board.
-func (b board) keep(s *schemas.BoardSave, kept []*schemas.BoardSave) {
-	if b.limit == 0 || len(kept) >= b.limit && s.Time < kept[b.limit-1].Time {
+func (g *group) keepSave(own rows.Owner, s *schemas.BoardSave, kept []*schemas.BoardSave) {
+	limit := g.cfg.PairedBoardPins
+	if limit == 0 || len(kept) >= limit && s.Time < kept[limit-1].Time {
 		return
 	}
-	for _, old := range kept[min(b.limit-1, len(kept)):] {
-		b.own.Delete(saveName(old))
+	for _, old := range kept[min(limit-1, len(kept)):] {
+		own.Delete(saveName(old))
 	}
-	rows.PutRecord(b.own, saveName(s), b.streams.BoardSaves, s)
+	rows.PutRecord(own, saveName(s), g.streams.BoardSaves, s)
 }
