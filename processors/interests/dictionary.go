@@ -116,9 +116,7 @@ func (d dictionary) admit() term {
 
 // drop deletes a term whose rank is already deleted.
 func (d dictionary) drop(name string) {
-	for _, a := range rows.LoadNames(d.own, authorPrefix(name), d.cfg.MaxAuthors) {
-		d.own.Delete(a)
-	}
+	deleteAll(d.own, authorPrefix(name), d.cfg.MaxAuthors)
 	d.own.Delete(rows.Name(rowTerm, name))
 }
 

@@ -149,7 +149,7 @@ func (g *group) interestOf(term string) (schemas.InterestID, bool) {
 
 // card processes the current card of a pin.
 func (g *group) card(tx *rows.Tx, c *schemas.Card) error {
-	was := pinRows{tx.Own()}.terms()
+	was := termsOf(tx.Own())
 	if c.Version <= was.Version {
 		return nil
 	}
@@ -176,7 +176,7 @@ func (g *group) action(tx *rows.Tx, r *schemas.RelatedRequest) error {
 		tx.Count("deleted_user")
 		return nil
 	}
-	terms := pinRows{tx.Own()}.terms()
+	terms := termsOf(tx.Own())
 	if terms.Deleted {
 		return nil
 	}
@@ -198,7 +198,9 @@ func (g *group) impressions(tx *rows.Tx, i *schemas.Impressions) error {
 		if g.impression(tx, out, i, p) {
 			counted = append(counted, p)
 		}
-		out.sendIfFull()
+		if out.waiting >= maxWaiting {
+			out.send()
+		}
 	}
 	if len(counted) > 0 {
 		g.shown(tx, i.User).add(i, counted, tx.Time())
@@ -213,7 +215,7 @@ func (g *group) shown(tx *rows.Tx, user schemas.UserID) shownRows {
 
 // impression adds the marks of one impression of a pin to out. It reports whether the impression counts.
 func (g *group) impression(tx *rows.Tx, out *outbox, i *schemas.Impressions, p schemas.ShownPin) bool {
-	terms := pinRows{tx.Of(string(p.Pin))}.terms()
+	terms := termsOf(tx.Of(string(p.Pin)))
 	switch {
 	case terms.Deleted:
 		return false
@@ -267,7 +269,7 @@ func (g *group) deletion(tx *rows.Tx, d *schemas.DeletedUser) error {
 	out := g.outbox(tx)
 	out.addDeleted(*d)
 	out.send()
-	userRows{tx.Own(), g.cfg}.clear()
+	deleteAll(tx.Own(), []byte{rowInterest}, 0)
 	return nil
 }
 
@@ -279,7 +281,7 @@ func (g *group) marks(tx *rows.Tx, m *schemas.InterestMarks) error {
 	d := dictionary{tx: tx, own: tx.Of(g.owners[tx.Partition()]), cfg: g.cfg}
 	for _, u := range m.Deleted {
 		g.deleted.Note(u.User, u.Time)
-		g.shown(tx, u.User).clear()
+		deleteAll(tx.Common(), g.shown(tx, u.User).prefix(), 0) // their timers find no rows
 	}
 	for _, t := range m.Terms {
 		d.apply(t)
@@ -292,7 +294,7 @@ func (g *group) marks(tx *rows.Tx, m *schemas.InterestMarks) error {
 			tx.Count("deleted_user")
 			continue
 		}
-		userRows{tx.Of(string(l.User)), g.cfg}.like(tx, l)
+		g.like(tx, l)
 	}
 	for _, e := range m.Events {
 		count(tx.Of(string(e.Interest)), e, int(g.cfg.EngagementRetention/(24*time.Hour)))

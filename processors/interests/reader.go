@@ -1,12 +1,13 @@
 package interests
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/smartfeed/smartfeed/processors/decay"
@@ -95,23 +96,22 @@ func (r Reader) Engagement(ctx context.Context, interest schemas.InterestID, day
 	first := int64(day(r.now())) - int64(days)
 	err := r.Rows.Read(ctx, string(interest), func(s rows.Snapshot) error {
 		return rows.Each(s, []byte{rowCount}, func(rest string, n rows.Number) {
-			source, what, ok := bytes.Cut([]byte(rest[4:]), []byte{0})
+			source, what, ok := strings.Cut(rest[4:], "\x00")
 			if !ok || int64(binary.BigEndian.Uint32([]byte(rest))) <= first {
 				return
 			}
-			if bySource[string(source)] == nil {
-				bySource[string(source)] = map[string]int64{}
+			if bySource[source] == nil {
+				bySource[source] = map[string]int64{}
 			}
-			bySource[string(source)][string(what)] += int64(n)
+			bySource[source][what] += int64(n)
 		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read engagement of %s: %w", interest, err)
 	}
 	list := []schemas.SourceEngagement{}
-	for source, counts := range bySource {
-		list = append(list, schemas.SourceEngagement{Source: schemas.Source(source), Counts: counts})
+	for _, source := range slices.Sorted(maps.Keys(bySource)) {
+		list = append(list, schemas.SourceEngagement{Source: schemas.Source(source), Counts: bySource[source]})
 	}
-	slices.SortFunc(list, func(a, b schemas.SourceEngagement) int { return cmp.Compare(a.Source, b.Source) })
 	return list, nil
 }

@@ -97,10 +97,3 @@ func (t shownRows) source(pin schemas.PinID, at schemas.Micros) schemas.Source {
 	})
 	return source
 }
-
-// clear deletes the user's impressions. Their timers find no rows.
-func (t shownRows) clear() {
-	for _, name := range rows.LoadNames(t.common, t.prefix(), 0) {
-		t.common.Delete(name)
-	}
-}

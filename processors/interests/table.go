@@ -46,12 +46,16 @@ func (s *pinTerms) Pack(p *packed.Packer) {
 	p.Flags(&s.Deleted)
 }
 
-// pinRows accesses the rows of a pin.
-type pinRows struct{ own rows.Owner }
-
-func (t pinRows) terms() pinTerms {
-	s, _ := rows.Load[pinTerms](t.own, []byte{rowPin})
+func termsOf(own rows.Owner) pinTerms {
+	s, _ := rows.Load[pinTerms](own, []byte{rowPin})
 	return s
+}
+
+// deleteAll deletes the rows whose names start with a prefix, at most limit of them; 0: all.
+func deleteAll(own rows.Owner, prefix []byte, limit int) {
+	for _, name := range rows.LoadNames(own, prefix, limit) {
+		own.Delete(name)
+	}
 }
 
 // outbox collects marks by partition.
@@ -106,13 +110,6 @@ func (o *outbox) addTerms(was, is pinTerms) {
 	}
 	mark(was, is, true)
 	mark(is, was, false)
-}
-
-// sendIfFull sends the collected marks if there are maxWaiting or more.
-func (o *outbox) sendIfFull() {
-	if o.waiting >= maxWaiting {
-		o.send()
-	}
 }
 
 // send sends the collected marks.

@@ -3,6 +3,7 @@ package interests
 import (
 	"cmp"
 	"encoding/binary"
+	"maps"
 	"slices"
 	"time"
 
@@ -43,23 +44,17 @@ func (l *userInterest) add(m schemas.LikeMark, limit int) {
 	l.Evidence = l.Evidence[:min(len(l.Evidence), limit)]
 }
 
-// userRows accesses the rows of a user.
-type userRows struct {
-	own rows.Owner
-	cfg Config
-}
-
-// like adds an action to an interest.
-func (t userRows) like(tx *rows.Tx, m schemas.LikeMark) {
-	name := rows.Name(rowInterest, m.Interest)
-	l, known := rows.Load[userInterest](t.own, name)
+// like adds an action to an interest of a user.
+func (g *group) like(tx *rows.Tx, m schemas.LikeMark) {
+	own, name := tx.Of(string(m.User)), rows.Name(rowInterest, m.Interest)
+	l, known := rows.Load[userInterest](own, name)
 	if !known {
 		l.Strength = decay.None()
 	}
-	l.add(m, t.cfg.MaxEvidence)
-	rows.PutValue(t.own, name, &l)
+	l.add(m, g.cfg.MaxEvidence)
+	rows.PutValue(own, name, &l)
 	if !known {
-		t.trim(tx)
+		g.trim(tx, own)
 	}
 }
 
@@ -70,42 +65,26 @@ func all(own rows.RowReader) (map[string]userInterest, error) {
 	return list, err
 }
 
-// trim deletes the weakest interests over the bound, once they exceed it by a quarter.
-func (t userRows) trim(tx *rows.Tx) {
-	limit, known := t.cfg.MaxInterests+t.cfg.MaxInterests/4, 0
-	rows.LoadRows(t.own, rows.Scan{Prefix: []byte{rowInterest}, Limit: limit + 1}, func(_, _ []byte) (bool, error) {
-		known++
-		return true, nil
-	})
-	if known <= limit {
+// trim deletes the weakest interests of a user over the bound, once they exceed it by a quarter.
+func (g *group) trim(tx *rows.Tx, own rows.Owner) {
+	limit := g.cfg.MaxInterests + g.cfg.MaxInterests/4
+	if len(rows.LoadNames(own, []byte{rowInterest}, limit+1)) <= limit {
 		return
 	}
-	list, err := all(t.own)
-	t.own.Fail(err)
+	list, err := all(own)
+	own.Fail(err)
 	ids := strongest(list)
-	for _, id := range ids[min(len(ids), t.cfg.MaxInterests):] {
+	for _, id := range ids[min(len(ids), g.cfg.MaxInterests):] {
 		tx.Count("weak_interest")
-		t.own.Delete(rows.Name(rowInterest, id))
+		own.Delete(rows.Name(rowInterest, id))
 	}
 }
 
 // strongest returns the ids, strongest first.
 func strongest(list map[string]userInterest) []string {
-	ids := make([]string, 0, len(list))
-	for id := range list {
-		ids = append(ids, id)
-	}
-	slices.SortFunc(ids, func(a, b string) int {
+	return slices.SortedFunc(maps.Keys(list), func(a, b string) int {
 		return cmp.Or(cmp.Compare(list[b].Strength, list[a].Strength), cmp.Compare(a, b))
 	})
-	return ids
-}
-
-// clear deletes all rows of the user.
-func (t userRows) clear() {
-	for _, name := range rows.LoadNames(t.own, []byte{rowInterest}, 0) {
-		t.own.Delete(name)
-	}
 }
 
 // day returns the day of a time since 1970; earlier times belong to the first day.
