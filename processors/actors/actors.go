@@ -153,7 +153,7 @@ func (g *group) action(tx *rows.Tx, a *schemas.EnrichedAction) error {
 	}
 	a.ActorAttributes = attributes(profile)
 	joined := g.cfg.JoinedAttributes.apply(*a)
-	joined.Number = t.nextNumber()
+	joined.Number = int64(rows.AddNumber(t.own, []byte{numberRow}, 1))
 	rows.Send(tx, t.streams.ActionsEnriched, string(a.Actor), &joined)
 	g.sendEmbedding(tx, a)
 	weight := g.cfg.weight(a.Verb) // read once, because a reload can change it
@@ -177,8 +177,8 @@ func (g *group) sendEmbedding(tx *rows.Tx, a *schemas.EnrichedAction) {
 // timer sends affinities that are due, or updates an edge weight that has decayed.
 func (g *group) timer(tx *rows.Tx, owner rows.Owner, name []byte, _ time.Time) error {
 	t := g.table(tx, owner)
-	if facet, ok := facetOf(name); ok {
-		t.decayWeight(facet)
+	if name[0] == facetRow {
+		t.decayWeight(schemas.ID(name[1:]))
 	} else {
 		t.sendDue()
 	}

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -64,10 +65,7 @@ func (t table) keepRecent(recent recentActions, action schemas.Near) {
 	recent = slices.DeleteFunc(recent, func(old schemas.Near) bool {
 		return old.Time == action.Time && old.Neighbor.ID == action.Neighbor.ID
 	})
-	at := slices.IndexFunc(recent, func(old schemas.Near) bool { return old.Time <= action.Time })
-	if at < 0 {
-		at = len(recent)
-	}
+	at, _ := slices.BinarySearchFunc(recent, action.Time, func(old schemas.Near, at schemas.Micros) int { return cmp.Compare(at, old.Time) })
 	recent = slices.Insert(recent, at, action)
 	recent = recent[:min(len(recent), limit)]
 	rows.PutValue(t.own, []byte{recentRow}, &recent)
@@ -81,10 +79,5 @@ func together(action, other schemas.Near, within time.Duration) (schemas.Near, b
 		first, last = last, first
 	}
 	near := schemas.Near{Neighbor: other.Neighbor, Weight: last.Weight, Time: last.Time}
-	return near, other.Neighbor.ID != action.Neighbor.ID && apart(first.Time, last.Time) <= within
-}
-
-// apart returns the time between two events, in either order.
-func apart(a, b schemas.Micros) time.Duration {
-	return max(a.Time().Sub(b.Time()), b.Time().Sub(a.Time()))
+	return near, other.Neighbor.ID != action.Neighbor.ID && last.Time.Time().Sub(first.Time.Time()) <= within
 }

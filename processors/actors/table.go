@@ -15,14 +15,6 @@ const (
 	numberRow  = 'n' // → the number of the last action: rows.Number
 )
 
-// facetOf returns the facet of a row or timer name. It returns false for other rows.
-func facetOf(name []byte) (schemas.ID, bool) {
-	if len(name) < 2 || name[0] != facetRow {
-		return "", false
-	}
-	return schemas.ID(name[1:]), true
-}
-
 // sent records when a user's affinities were last sent.
 type sent struct {
 	at     schemas.Micros // arrival time; 0: never
@@ -60,9 +52,6 @@ func (t table) profile() *schemas.UserEvent {
 func (t table) putProfile(e *schemas.UserEvent) {
 	rows.PutRecord(t.own, []byte{profileRow}, t.streams.Users, e)
 }
-
-// nextNumber counts an action of the user, and returns its number.
-func (t table) nextNumber() int64 { return int64(rows.AddNumber(t.own, []byte{numberRow}, 1)) }
 
 // erase deletes all rows of the user except the delete itself.
 func (t table) erase(e *schemas.UserEvent) {

@@ -20,8 +20,10 @@ func (t table) updateAffinities(a *schemas.EnrichedAction, weight float64) {
 	s := before
 	ranked := t.rankings().of(t.user())
 	for _, id := range touched {
-		f, isNew := t.addTo(id, weight, a.Timestamp)
-		if isNew {
+		f, existed := t.facet(id)
+		f.Amount = f.Plus(weight, a.Timestamp, t.cfg.AffinityHalfLife)
+		t.putFacet(id, f)
+		if !existed {
 			s.facets++
 		}
 		if ranked != nil {
@@ -39,14 +41,6 @@ func (t table) updateAffinities(a *schemas.EnrichedAction, weight float64) {
 	}
 }
 
-// addTo adds a weight to an affinity and returns it. It reports whether the affinity is new.
-func (t table) addTo(id schemas.ID, weight float64, at schemas.Micros) (f facet, isNew bool) {
-	f, existed := t.facet(id)
-	f.Amount = f.Plus(weight, at, t.cfg.AffinityHalfLife)
-	t.putFacet(id, f)
-	return f, !existed
-}
-
 // decayWeight updates the weight of an edge whose affinity has decayed.
 func (t table) decayWeight(id schemas.ID) {
 	f, existed := t.facet(id)
@@ -60,14 +54,12 @@ func (t table) decayWeight(id schemas.ID) {
 // putFacet writes an affinity. It sends the edge weight to the followee if its step has changed, and sets a timer for the
 // next change through decay.
 func (t table) putFacet(id schemas.ID, f facet) {
-	if _, isLanguage := schemas.LanguageOf(id); isLanguage { // it has no edge
-		rows.PutValue(t.own, rows.Name(facetRow, id), &f)
-		return
+	if _, isLanguage := schemas.LanguageOf(id); !isLanguage { // a language has no edge
+		if f.updateWeight(t.cfg, t.now()) {
+			t.sendWeight(id, f.sentWeight, f.sentAt)
+		}
+		t.scheduleDecay(id, &f)
 	}
-	if f.updateWeight(t.cfg, t.now()) {
-		t.sendWeight(id, f.sentWeight, f.sentAt)
-	}
-	t.scheduleDecay(id, &f)
 	rows.PutValue(t.own, rows.Name(facetRow, id), &f)
 }
 

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"math"
+	"slices"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/decay"
@@ -32,12 +33,8 @@ func (s Steps) at(value float64) int {
 
 // of returns the index of the step with a weight. It returns false if there is none: an earlier program had other steps.
 func (s Steps) of(weight float32) (int, bool) {
-	for i, step := range s {
-		if step.Weight == weight {
-			return i, true
-		}
-	}
-	return 0, false
+	i := slices.IndexFunc(s, func(step Step) bool { return step.Weight == weight })
+	return max(i, 0), i >= 0
 }
 
 // lowerBound returns the affinity below which the weight leaves step i: its MinAffinity, less the band.
