@@ -2,21 +2,6 @@ package objects
 
 import "github.com/smartfeed/smartfeed/schemas"
 
-// enrich returns the action in the standard form, with the attributes of its pin and without those of its actor.
-func enrich(e *schemas.ActionEvent, a schemas.ObjectAttributes) *schemas.EnrichedAction {
-	return &schemas.EnrichedAction{
-		ID:        e.ID,
-		Timestamp: e.Time,
-		Actor:     e.Actor,
-		Verb:      e.Verb,
-		VerbAttributes: schemas.VerbAttributes{
-			Board: e.Board, Surface: e.Surface, Attributes: e.Attributes,
-		},
-		Object:           e.Object,
-		ObjectAttributes: a,
-	}
-}
-
 // attributes returns the attributes of a version for a join with actions. The author, creation and quality are those of the
 // pin, regardless of the sender of the version. The version number is the newest.
 func attributes(p *pin, version *schemas.PinEvent) schemas.ObjectAttributes {

@@ -22,11 +22,6 @@ type exposure struct {
 	last                 schemas.Micros
 }
 
-// isExposure reports whether exposure counts this kind of event: an impression or a save.
-func isExposure(what string) bool {
-	return what == schemas.ImpressionCount || what == string(schemas.Save)
-}
-
 // add counts an impression or a save that arrived now.
 func (h *exposure) add(what string, now schemas.Micros) {
 	if what == schemas.ImpressionCount {
@@ -66,7 +61,7 @@ func (t table) exposure() *exposure {
 
 // countExposure counts an impression or a save of the pin, and sends the counts if they are due.
 func (t table) countExposure(p *pin, what string) {
-	if !isExposure(what) {
+	if what != schemas.ImpressionCount && what != string(schemas.Save) {
 		return // skips the read of the row: most actions are neither
 	}
 	h := t.exposure()

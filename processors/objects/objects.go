@@ -214,20 +214,14 @@ func (g *group) dropReason(e *schemas.ActionEvent, p *pin) string {
 // impressions counts the pins that visits showed.
 func (g *group) impressions(tx *rows.Tx, i *schemas.Impressions) error {
 	for _, shown := range i.Pins {
-		g.impression(tx, shown.Pin, i.Time)
+		t := g.table(tx, tx.Of(string(shown.Pin)))
+		if p := t.pin(shown.Pin); p.deleted() {
+			tx.Count(dropDeletedPin)
+		} else {
+			t.countEvent(p, schemas.ImpressionCount, i.Time, noActor)
+		}
 	}
 	return nil
-}
-
-// impression counts one impression of a pin.
-func (g *group) impression(tx *rows.Tx, pin schemas.PinID, at schemas.Micros) {
-	t := g.table(tx, tx.Of(string(pin)))
-	p := t.pin(pin)
-	if p.deleted() {
-		tx.Count(dropDeletedPin)
-		return
-	}
-	t.countEvent(p, schemas.ImpressionCount, at, noActor)
 }
 
 // actor adds an embedding to the mean of the pin's recent actors.

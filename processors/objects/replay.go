@@ -25,7 +25,8 @@ func (g *group) replay(tx *rows.Tx, r *schemas.Replay) error {
 		return nil
 	}
 	if p.setsOrigin(e) {
-		e = t.first(p, e)
+		// The event that arrived first, while it is kept: a repeated id with another body has no effect.
+		e = cmp.Or(rows.Record(t.own, versionName(p.origin.moment), t.streams.Pins), e)
 		tx.Effect(effectReplayed, 1)
 	}
 	t.notifyAgain(p, p.replay(e, g.cfg), r.Source)
@@ -50,12 +51,6 @@ func (g *group) replayed(key string, r *schemas.Replay) (*schemas.PinEvent, erro
 // setsOrigin reports whether an event sets the author, creation and quality of a pin that is not deleted.
 func (p *pin) setsOrigin(e *schemas.PinEvent) bool {
 	return !p.deleted() && p.created() && e.Verb == schemas.Create && p.origin.moment == moment{e.Time, e.ID}
-}
-
-// first returns the event that arrived first among those with the id of e, while it is kept. A repeated id with another body
-// has no effect.
-func (t table) first(p *pin, e *schemas.PinEvent) *schemas.PinEvent {
-	return cmp.Or(rows.Record(t.own, versionName(moment{e.Time, e.ID}), t.streams.Pins), e)
 }
 
 // replay recomputes the quality of the pin if e set it, and returns the followees to notify. A deleted pin does not keep

@@ -198,7 +198,15 @@ func (t table) join(p *pin, e *schemas.ActionEvent) {
 
 // forward forwards an action to its actor.
 func (t table) forward(e *schemas.ActionEvent, a schemas.ObjectAttributes) {
-	rows.Send(t.tx, t.streams.ActionsJoined, string(e.Actor), enrich(e, a))
+	rows.Send(t.tx, t.streams.ActionsJoined, string(e.Actor), &schemas.EnrichedAction{
+		ID:               e.ID,
+		Timestamp:        e.Time,
+		Actor:            e.Actor,
+		Verb:             e.Verb,
+		VerbAttributes:   schemas.VerbAttributes{Board: e.Board, Surface: e.Surface, Attributes: e.Attributes},
+		Object:           e.Object,
+		ObjectAttributes: a,
+	})
 }
 
 // hold stores an action until its pin arrives. If MaxWaitingActions actions wait, hold forwards the action without
