@@ -98,13 +98,11 @@ func (g *group) action(tx *rows.Tx, a *schemas.EnrichedAction) error {
 	return nil
 }
 
-func userName(user schemas.UserID) []byte { return append([]byte{rowUser}, user...) }
-
 // addDay adds a day to a user's activity.
 func addDay(common rows.Owner, user schemas.UserID, d day) {
-	if a, _ := rows.Load[activity](common, userName(user)); !a.active(d) {
+	if a, _ := rows.Load[activity](common, rows.Name(rowUser, user)); !a.active(d) {
 		a.add(d)
-		rows.PutValue(common, userName(user), &a)
+		rows.PutValue(common, rows.Name(rowUser, user), &a)
 	}
 }
 
@@ -217,7 +215,7 @@ func addHour(common rows.Owner, a *schemas.EnrichedAction, d day) {
 	interests := slices.Clone(a.ObjectAttributes.Interests)
 	slices.Sort(interests)
 	for _, interest := range slices.Compact(interests) {
-		name := append([]byte{rowHours}, interest...)
+		name := rows.Name(rowHours, interest)
 		row := common.Load(name)
 		if row == nil {
 			row = packed.Encode(&hours{})
@@ -240,7 +238,7 @@ func (g *group) deletion(tx *rows.Tx, d *schemas.DeletedUser) error {
 	if oldest, found := oldestDay(common, d.User); found {
 		common.DropTimer(g.expiry(d.User, oldest), sequences(d.User))
 	}
-	common.Delete(userName(d.User))
+	common.Delete(rows.Name(rowUser, d.User))
 	deleteAll(common, sequences(d.User))
 	return nil
 }

@@ -179,7 +179,7 @@ func appendEntries(to []entry, d day, row []byte) ([]entry, error) {
 
 // totals returns a page of the interests.
 func (s *scan) totals(q schemas.TotalsRequest) (page []schemas.InterestTotal, err error) {
-	err = s.each(rowHours, append([]byte{rowHours}, q.From...), func(name, value []byte) (bool, error) {
+	err = s.each(rowHours, rows.Name(rowHours, q.From), func(name, value []byte) (bool, error) {
 		h, err := packed.Decode[hours](value)
 		if err != nil {
 			return false, rows.Unreadable(name, err)
@@ -195,7 +195,7 @@ func (s *scan) hours(interests []schemas.InterestID) ([]schemas.Popular, error) 
 	list := make([]schemas.Popular, len(interests))
 	err := s.view.Read(s.ctx, s.common, func(at rows.Snapshot) error {
 		for i, interest := range interests {
-			h, _, err := rows.Value[hours](at, append([]byte{rowHours}, interest...))
+			h, _, err := rows.Value[hours](at, rows.Name(rowHours, interest))
 			if err != nil {
 				return err
 			}

@@ -116,7 +116,12 @@ func (s *Sink) Run(ctx context.Context) error {
 	err = topics.Consume(ctx, topics.ConsumerConfig{
 		Kafka: s.env.Kafka, Group: s.group, Topics: slices.Collect(maps.Keys(s.inputs)), MaxPoll: s.cfg.MaxBatchRecords,
 	}, func(ctx context.Context, records []*kgo.Record) error {
-		return s.handle(ctx, publisher, records)
+		s.inFlight.Store(oldest(records).UnixMicro())
+		err := s.process(ctx, publisher, records)
+		if err == nil {
+			s.inFlight.Store(0)
+		}
+		return err
 	})
 	if err == nil {
 		s.inFlight.Store(0) // other processes own the partitions
@@ -127,16 +132,6 @@ func (s *Sink) Run(ctx context.Context) error {
 			"that fills this one, run \"smartfeed feed-store refill --store %s\", and start them", err, s.storeName(), s.storeName())
 	}
 	return err
-}
-
-// handle is like process, and tracks the age of the records for the lag metric.
-func (s *Sink) handle(ctx context.Context, publisher *topics.Publisher, records []*kgo.Record) error {
-	s.inFlight.Store(oldest(records).UnixMicro())
-	if err := s.process(ctx, publisher, records); err != nil {
-		return err
-	}
-	s.inFlight.Store(0)
-	return nil
 }
 
 // process makes the complete effect of the records durable.
