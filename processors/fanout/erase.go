@@ -61,10 +61,8 @@ func (o *ownerState) updateOwn(followee string, r *recent, stored *known) {
 	switch {
 	case r.withdrawn || string(r.Author) != followee:
 		o.Delete(row)
-		return
 	case stored == nil || stored.withdrawn:
 		o.Put(row, []byte{})
-		return
 	}
 }
 

@@ -80,11 +80,11 @@ func (g *group) addFollower(tx *rows.Tx, o *ownerState, e edge, isNew bool) {
 	o.followers++
 	o.activateEdge(e)
 	g.updateMode(tx, o)
-	if !isNew {
+	if isNew {
+		g.backfill(tx, o, e, 0)
+	} else {
 		g.backfillAgain(tx, o, e)
-		return
 	}
-	g.backfill(tx, o, e, 0)
 }
 
 // removeFollower removes an edge.

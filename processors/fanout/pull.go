@@ -61,11 +61,9 @@ const (
 // fillSlots puts the recents of the pins after one into slots, for a switch to pull. If all slots are in use, the remaining
 // recents are the lowest ones.
 func (g *group) fillSlots(tx *rows.Tx, o *ownerState, after schemas.PinID) {
-	if after == "" { // recents over the cap are trimmed first, in separate steps
-		if g.trimRecents(tx, o) {
-			g.continueLater(tx, schemas.Continuation{Slots: &schemas.SlotStep{}})
-			return
-		}
+	if after == "" && g.trimRecents(tx, o) { // recents over the cap are trimmed first, in separate steps
+		g.continueLater(tx, schemas.Continuation{Slots: &schemas.SlotStep{}})
+		return
 	}
 	list := o.index(after, fillPins)
 	filled, size := 0, 0

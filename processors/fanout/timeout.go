@@ -69,12 +69,12 @@ func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, _ time.Time) err
 	switch {
 	case len(name) == 1 && name[0] == rowStep:
 		withState(tx, func(o *ownerState) { g.stepTimeout(tx, o) })
-		return nil
 	case len(name) > 1 && name[0] == rowBudget:
 		g.deferredBackfill(tx, own, schemas.UserID(name[1:]))
-		return nil
+	default:
+		return schemas.Bad(fmt.Sprintf("timer %q: want a timer of this group", name))
 	}
-	return schemas.Bad(fmt.Sprintf("timer %q: want a timer of this group", name))
+	return nil
 }
 
 // stepTimeout continues a walk whose step has not returned, and sets the timer again while walks run.
