@@ -44,12 +44,7 @@ func AppendVersion(b []byte, v schemas.Version) []byte {
 // Version decodes the first eight bytes of s. It panics if s is shorter.
 func Version(s string) schemas.Version { return schemas.Version(uint64At(s) ^ signBit) }
 
-func uint64At(s string) (n uint64) {
-	for i := range 8 {
-		n = n<<8 | uint64(s[i])
-	}
-	return n
-}
+func uint64At(s string) uint64 { return binary.BigEndian.Uint64([]byte(s[:8])) }
 
 // The first byte of a body: the version of its format, and the flag.
 const (
