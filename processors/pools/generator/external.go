@@ -110,12 +110,6 @@ func newExternalCalls(cfg Config, deps Deps) *externalCalls {
 	return x
 }
 
-func (x *externalCalls) close() {
-	for _, s := range x.services {
-		s.Close()
-	}
-}
-
 // gatherOffers requests candidates from all external sources that the feed uses, in parallel. It also adds the popular pins if
 // they have a share.
 func (g *Generator) gatherOffers(ctx context.Context, c *composition) {

@@ -2,6 +2,7 @@ package generator
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -63,7 +64,7 @@ func (g *Generator) gatherAll(c *composition, v *view) error {
 // gatherSignals reads the signals of the user for the rules of the feed, except the candidates.
 func (g *Generator) gatherSignals(c *composition, v *view) error {
 	c.memory, c.head, c.graph = v.State.Memory, v.State.Head, v.Viewer.Graph
-	if !g.pulledLoaded() {
+	if !g.deps.Pulled.Ready() {
 		c.degrade(degradedPulled)
 	}
 	if c.rules.UsesAffinities() {
@@ -123,12 +124,7 @@ func (g *Generator) filter(c *composition, v *view) error {
 // sources returns the sources with current or former candidates of the user, including pulled and offered ones, by name.
 func (v *view) sources(offers map[schemas.Source][]layout.Candidate) ([]schemas.Source, error) {
 	list, err := layout.Sources(v)
-	if v.pulled != nil {
-		list = v.pulled.sources(v.Viewer.Follows, list)
-	}
-	for source := range offers {
-		list = append(list, source)
-	}
+	list = slices.AppendSeq(v.pulled.sources(v.Viewer.Follows, list), maps.Keys(offers))
 	slices.Sort(list)
 	return slices.Compact(list), err
 }
@@ -140,28 +136,18 @@ func (v *view) best(source schemas.Source, n int) (best []layout.Candidate, err 
 	if err != nil {
 		return nil, err
 	}
-	next := it.Take
-	if v.pulled != nil {
-		merged, done := v.pulled.merge(it, v.Viewer.Follows)
-		defer done()
-		next = merged.next
-	}
-	best, err = v.Best(source, v.Buffers.Chosen[:0], next, n)
+	merged, done := v.pulled.merge(it, v.Viewer.Follows)
+	defer done()
+	best, err = v.Best(source, v.Buffers.Chosen[:0], merged.next, n)
 	return best, errors.Join(err, it.Err)
 }
 
-// bestWith returns the n best candidates of a source, including those offered.
+// bestWith returns the n best candidates of a source that the user may be shown, including those offered, best first.
 func (v *view) bestWith(offered []layout.Candidate, source schemas.Source, n int) ([]layout.Candidate, error) {
 	best, err := v.best(source, n)
 	if err != nil || len(offered) == 0 {
 		return best, err
 	}
-	return v.mergeOffered(source, best, offered, n)
-}
-
-// mergeOffered merges the best candidates of a source with the offered ones that the user may be shown, and returns the
-// n best. Both lists are best first.
-func (v *view) mergeOffered(source schemas.Source, best, offered []layout.Candidate, n int) ([]layout.Candidate, error) {
 	i := 0
 	shown, err := v.Best(source, nil, func() *layout.Candidate {
 		if i == len(offered) {

@@ -27,6 +27,7 @@
 package generator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,6 +91,7 @@ func New(pools layout.Config, cfg Config, deps Deps) (*Generator, error) {
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
+	deps.Pulled, deps.Popular = cmp.Or(deps.Pulled, NewPulled(nil)), cmp.Or(deps.Popular, NewPopular(0, nil))
 	if deps.Embeddings == nil {
 		deps.Embeddings = func(context.Context, []schemas.PinID) (map[schemas.PinID][]float32, error) {
 			return nil, errors.New("this process has no embeddings")
@@ -122,4 +124,8 @@ func (g *Generator) SetFeeds(feeds rules.Feeds) {
 }
 
 // Close closes the connections. No other call may be in flight.
-func (g *Generator) Close() { g.external.close() }
+func (g *Generator) Close() {
+	for _, s := range g.external.services {
+		s.Close()
+	}
+}

@@ -57,11 +57,8 @@ func compareCandidates(a, b layout.Candidate) int {
 	return comparePlaces(a.PoolScore, a.Pin, b.PoolScore, b.Pin)
 }
 
-// candidates returns all popular pins, best first. The caller must not modify the list. A nil Popular has none.
+// candidates returns all popular pins, best first. The caller must not modify the list.
 func (p *Popular) candidates() []layout.Candidate {
-	if p == nil {
-		return nil
-	}
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.pins
@@ -69,7 +66,7 @@ func (p *Popular) candidates() []layout.Candidate {
 
 // offerPopular adds the popular pins to the offers of a composition. It reports whether there are any.
 func (g *Generator) offerPopular(c *composition) bool {
-	if p := g.deps.Popular; p != nil && !p.Ready() {
+	if !g.deps.Popular.Ready() {
 		c.degrade(degradedPopular)
 	}
 	list := g.deps.Popular.candidates()

@@ -17,11 +17,9 @@ const MaxWaiting = 100
 // errPulledNotLoaded is returned while the pulled pins are not loaded, because a pool without them would be incomplete.
 var errPulledNotLoaded = fmt.Errorf("%s is still being read: try again later", topics.RecentsPulled)
 
-func (g *Generator) pulledLoaded() bool { return g.deps.Pulled == nil || g.deps.Pulled.Ready() }
-
 // readComplete is like read, but returns errPulledNotLoaded while the pulled pins are not loaded.
 func (g *Generator) readComplete(ctx context.Context, user schemas.UserID, f func(*view) error) error {
-	if !g.pulledLoaded() {
+	if !g.deps.Pulled.Ready() {
 		return errPulledNotLoaded
 	}
 	return g.read(ctx, user, func(v *view, _ rows.Snapshot) error { return f(v) })

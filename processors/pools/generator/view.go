@@ -11,7 +11,7 @@ import (
 // view is a snapshot of a user's rows, together with the pulled pins.
 type view struct {
 	*layout.View
-	pulled *Pulled // nil: none
+	pulled *Pulled
 }
 
 // read calls f with a view of the user's rows. The view is valid until f returns.

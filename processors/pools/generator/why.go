@@ -1,7 +1,6 @@
 package generator
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -186,8 +185,7 @@ func (v *view) candidates(source schemas.Source, list []layout.Candidate) ([]lay
 	if err != nil {
 		return nil, err
 	}
-	pulled := cmp.Or(v.pulled, new(Pulled))
-	merged, done := pulled.merge(it, v.Viewer.Follows)
+	merged, done := v.pulled.merge(it, v.Viewer.Follows)
 	defer done()
 	for c := merged.next(); c != nil; c = merged.next() {
 		if err := v.Open(c); err != nil {
