@@ -32,25 +32,19 @@ const timerInactivity = "inactive"
 
 // timer handles a timer.
 func (g *group) timer(tx *rows.Tx, own rows.Owner, name []byte, at time.Time) error {
-	thresholdsOf(tx).discard(schemas.UserID(tx.Key()))
 	user := schemas.UserID(tx.Key())
-	if string(name) == timerErase {
+	thresholdsOf(tx).discard(user)
+	switch {
+	case string(name) == timerErase:
 		g.eraseOn(tx, own, at)
-		return nil
-	}
-	if g.deleted.Has(user) {
-		return nil
-	}
-	if isReportTimer(name) {
+	case g.deleted.Has(user):
+	case isReportTimer(name):
 		showAgain(own, name)
-		return nil
-	}
-	switch string(name) {
-	case timerSweep:
+	case string(name) == timerSweep:
 		return g.sweepPools(tx, own, user)
-	case timerInactivity:
+	case string(name) == timerInactivity:
 		g.checkInactivity(tx, own)
-	case timerNotify:
+	case string(name) == timerNotify:
 		g.continueNotification(tx, own)
 	default:
 		return schemas.Bad(fmt.Sprintf("timer %q: want a timer of this group", name))

@@ -80,31 +80,18 @@ func (f *follows) close() error {
 	return nil
 }
 
-// each visits the admitted follows, by id.
-func (f *follows) each(visit func(is follow)) error {
-	prefix := layout.GraphRow(layout.RegisterFollow, "")
-	return rows.ForEach(f, rows.Scan{Prefix: prefix}, func(row, value []byte) (bool, error) {
-		is, err := parseFollow(schemas.ID(row[len(prefix):]), value)
-		if err == nil {
-			visit(is)
-		}
-		return true, err
-	})
-}
-
 // find returns a live follow, and reports whether it exists and whether it is admitted.
 func (f *follows) find(other schemas.ID) (is follow, live, admitted bool, err error) {
 	value, err := f.Get(layout.GraphRow(layout.RegisterFollow, other))
-	if err != nil || value != nil {
-		is, bad := parseFollow(other, value)
-		return is, value != nil, true, cmp.Or(err, bad)
+	admitted = value != nil
+	if err == nil && !admitted && f.refused > 0 {
+		value, err = f.Get(rows.Name(layout.KindRefused, other))
 	}
-	if f.refused == 0 {
-		return follow{}, false, false, nil
+	if err != nil || value == nil {
+		return follow{}, false, false, err
 	}
-	value, err = f.Get(rows.Name(layout.KindRefused, other))
-	is, bad := parseFollow(other, value)
-	return is, value != nil, false, cmp.Or(err, bad)
+	is, err = parseFollow(other, value)
+	return is, true, admitted, err
 }
 
 // put makes a follow live, or changes the time or weight of a live one. It reports whether the follow is new and admitted.
@@ -202,7 +189,13 @@ func (f *follows) balance() error {
 // refuseLast refuses the latest admitted follow.
 func (f *follows) refuseLast() error {
 	var all []follow
-	if err := f.each(func(is follow) { all = append(all, is) }); err != nil {
+	prefix := layout.GraphRow(layout.RegisterFollow, "")
+	err := rows.ForEach(f, rows.Scan{Prefix: prefix}, func(row, value []byte) (bool, error) {
+		is, err := parseFollow(schemas.ID(row[len(prefix):]), value)
+		all = append(all, is)
+		return true, err
+	})
+	if err != nil {
 		return err
 	}
 	slices.SortFunc(all, follow.compare)
@@ -246,11 +239,8 @@ func refusedRow(is follow) []byte {
 	return append(row, is.other...)
 }
 
-// parseFollow parses the value of a live follow, or returns the zero follow for nil.
+// parseFollow parses the value of a live follow.
 func parseFollow(other schemas.ID, value []byte) (is follow, err error) {
-	if value == nil {
-		return follow{}, nil
-	}
 	is.other = other
 	if is.time, is.weight, err = layout.ParseFollow(value); err != nil {
 		err = fmt.Errorf("read follow of %s: %w", other, err)

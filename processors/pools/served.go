@@ -90,7 +90,8 @@ func (g *group) show(tx *rows.Tx, own rows.Owner, st *layout.State, s *schemas.S
 	}
 	markSeen(own, added)
 	awaitReports(own, s, added)
-	g.materialize(tx, own, st, added)
+	rows.PutAndSend(own, layout.PositionRow(layout.KindMaterialized, added.Last()), g.streams.FeedEntries, tx.Key(), added)
+	trimMaterialized(own, st, st.Head-int64(g.cfg.MaxRecentItems))
 	g.sendImpressions(tx, added)
 	g.sendLogged(tx, s)
 }
@@ -163,44 +164,30 @@ func trimSeen(tx *rows.Tx, own rows.Owner, st *layout.State, limit int64) {
 	oldest, bad := layout.IndexedBetween(own, st.SeenTrimmed+1, to+1)
 	own.Fail(bad)
 	for _, p := range oldest {
-		if p.Pin == "" {
-			removeSeen(own, p)
-			continue
+		if p.Pin != "" {
+			name := rows.Name(layout.KindSeen, p.Pin)
+			was, found := rows.Load[layout.Seen](own, name)
+			if !found {
+				own.Fail(fmt.Errorf("read seen row of %s: missing row", p.Pin))
+			}
+			if p.Position > to { // it is kept
+				st.Refuse(was.Time)
+				continue
+			}
+			st.Refuse(was.Created + 1)
+			own.Delete(name)
 		}
-		was, found := rows.Load[layout.Seen](own, rows.Name(layout.KindSeen, p.Pin))
-		if !found {
-			own.Fail(fmt.Errorf("read seen row of %s: missing row", p.Pin))
+		if p.Last {
+			own.Delete(layout.PositionRow(layout.KindSeenIndex, p.Position))
 		}
-		if p.Position > to { // it is kept
-			st.Refuse(was.Time)
-			continue
-		}
-		st.Refuse(was.Created + 1)
-		removeSeen(own, p)
 	}
 	st.SeenTrimmed = to
-}
-
-// removeSeen removes a pin, and its index row if it is the last pin of the visit.
-func removeSeen(own rows.Owner, p layout.IndexedPin) {
-	if p.Pin != "" {
-		own.Delete(rows.Name(layout.KindSeen, p.Pin))
-	}
-	if p.Last {
-		own.Delete(layout.PositionRow(layout.KindSeenIndex, p.Position))
-	}
 }
 
 // Each visit appends one row of entries to the materialized feed: the record that is sent to the stores. The row is
 // named by the last of its positions. Therefore the row of a position is the first row at or above it, and the rows up
 // to a head contain nothing newer. A row is deleted when its last entry is no longer among the newest
 // Config.MaxRecentItems.
-
-// materialize writes and sends the entries of a visit, and deletes the rows that have become too old.
-func (g *group) materialize(tx *rows.Tx, own rows.Owner, st *layout.State, added *schemas.FeedEntries) {
-	rows.PutAndSend(own, layout.PositionRow(layout.KindMaterialized, added.Last()), g.streams.FeedEntries, tx.Key(), added)
-	trimMaterialized(own, st, st.Head-int64(g.cfg.MaxRecentItems))
-}
 
 // trimMaterialized deletes the rows up to a position. It starts at st.Trimmed, because a scan over deleted rows is slow.
 func trimMaterialized(own rows.Owner, st *layout.State, to int64) {

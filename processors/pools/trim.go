@@ -75,7 +75,12 @@ func (g *group) trim(
 // drop deletes the rows that a trim drops, until the record is full. The highest versions are deleted last, because lower
 // versions would otherwise determine the facets of a pin.
 func drop(tx *rows.Tx, own rows.Owner, list []layout.CandidateRow, t *trimmed) (more bool) {
-	order := t.dropped()
+	var order []int
+	for i, reason := range t.reasons {
+		if reason != "" {
+			order = append(order, i)
+		}
+	}
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(list[i].Version, list[j].Version) })
 	for _, i := range order {
 		if !tx.HasRoom() {
@@ -97,16 +102,6 @@ type trimmed struct {
 	reasons []string // by row: why it is dropped; "": it is kept
 	waiting []int    // places of the kept waiting candidates, best first
 	hidden  int      // number of kept hidden candidates
-}
-
-// dropped returns the indexes of the dropped rows.
-func (t *trimmed) dropped() (list []int) {
-	for i, reason := range t.reasons {
-		if reason != "" {
-			list = append(list, i)
-		}
-	}
-	return list
 }
 
 // trimRows decides which rows of a source a trim drops. It returns the rows, best first. It keeps the best candidates up to

@@ -57,27 +57,19 @@ type IndexedPin struct {
 	Last     bool // the last pin of its visit
 }
 
-// indexedPins returns the pins of an index row, oldest first.
-func indexedPins(name, visit []byte) []IndexedPin {
-	pins := bytes.Split(visit, []byte{0})
-	list, first := make([]IndexedPin, len(pins)), PositionOf(name)-int64(len(pins))+1
-	for i, pin := range pins {
-		list[i] = IndexedPin{schemas.PinID(pin), first + int64(i), i == len(pins)-1}
-	}
-	return list
-}
-
 // IndexedBetween returns the pins of the positions from to to, inclusive, oldest first.
 func IndexedBetween(t Table, from, to int64) ([]IndexedPin, error) {
 	var list []IndexedPin
 	scan := rows.Scan{Prefix: []byte{KindSeenIndex}, From: PositionRow(KindSeenIndex, from)}
 	err := t.Scan(scan, func(name, visit []byte) bool {
-		for _, p := range indexedPins(name, visit) {
-			if from <= p.Position && p.Position <= to {
-				list = append(list, p)
+		pins, last := bytes.Split(visit, []byte{0}), PositionOf(name)
+		for i, pin := range pins {
+			left := len(pins) - 1 - i
+			if at := last - int64(left); from <= at && at <= to {
+				list = append(list, IndexedPin{schemas.PinID(pin), at, left == 0})
 			}
 		}
-		return PositionOf(name) < to
+		return last < to
 	})
 	return list, err
 }
