@@ -58,11 +58,9 @@ type leaf struct {
 
 func (l leaf) help() string { return l.field.Tag.Get("help") }
 
-func (l leaf) env() string { return envName(l.path) }
-
-// envName returns the environment variable of a path: SMARTFEED_POOLS_MAX_CANDIDATES for pools.max_candidates.
-func envName(path string) string {
-	return EnvPrefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(path))
+// env returns the environment variable: SMARTFEED_POOLS_MAX_CANDIDATES for pools.max_candidates.
+func (l leaf) env() string {
+	return EnvPrefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(l.path))
 }
 
 // AddFlags adds a flag for every value of the struct that cfg points to. The value in cfg is the flag's default, and the
@@ -229,10 +227,10 @@ func lineNumbers(root *yaml.Node) map[string]int {
 		if n.Kind != yaml.MappingNode {
 			return
 		}
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			name := strings.TrimPrefix(path+"."+n.Content[i].Value, ".")
-			lines[name] = n.Content[i].Line
-			walk(n.Content[i+1], name)
+		for pair := range slices.Chunk(n.Content, 2) {
+			name := strings.TrimPrefix(path+"."+pair[0].Value, ".")
+			lines[name] = pair[0].Line
+			walk(pair[1], name)
 		}
 	}
 	walk(root, "")

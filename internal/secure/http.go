@@ -23,11 +23,9 @@ type HTTP struct {
 
 // Validate reports every inconsistent value.
 func (h HTTP) Validate() error {
-	problems := []error{settings.Under("tls", h.TLS.Validate()), h.Login.Validate(), oneOf("token", h.Token, "token_file", h.TokenFile)}
-	if h.Given() && h.bearer() {
-		problems = append(problems, errors.New("token: conflicts with user"))
-	}
-	return errors.Join(problems...)
+	problems := settings.Problems{settings.Under("tls", h.TLS.Validate()), h.Login.Validate(), oneOf("token", h.Token, "token_file", h.TokenFile)}
+	problems.Want(!h.Given() || !h.bearer(), "token: conflicts with user")
+	return problems.Err()
 }
 
 func (h HTTP) bearer() bool { return h.Token != "" || h.TokenFile != "" }

@@ -14,6 +14,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"github.com/smartfeed/smartfeed/internal/settings"
 )
 
 // Secret is a string that fmt, logs and encoders never print.
@@ -60,14 +62,10 @@ type Certificates struct {
 
 // Validate reports every inconsistent value.
 func (c Certificates) Validate() error {
-	var problems []error
-	if (c.CertFile == "") != (c.KeyFile == "") {
-		problems = append(problems, errors.New("cert_file, key_file: both or neither are required"))
-	}
-	if c.InsecureSkipVerify && c.CAFile != "" {
-		problems = append(problems, errors.New("insecure_skip_verify: is true, so ca_file must be empty"))
-	}
-	return errors.Join(problems...)
+	var problems settings.Problems
+	problems.Want((c.CertFile == "") == (c.KeyFile == ""), "cert_file, key_file: both or neither are required")
+	problems.Want(!c.InsecureSkipVerify || c.CAFile == "", "insecure_skip_verify: is true, so ca_file must be empty")
+	return problems.Err()
 }
 
 // Config returns the settings of connections, with at least TLS 1.2. It returns an error if a file cannot be read or
@@ -110,11 +108,9 @@ type TLS struct {
 
 // Validate reports every inconsistent value.
 func (t TLS) Validate() error {
-	err := t.Certificates.Validate()
-	if !t.Enabled && t.Certificates != (Certificates{}) {
-		err = errors.Join(err, errors.New("enabled: is false, so the other values must be empty"))
-	}
-	return err
+	problems := settings.Problems{t.Certificates.Validate()}
+	problems.Want(t.Enabled || t.Certificates == Certificates{}, "enabled: is false, so the other values must be empty")
+	return problems.Err()
 }
 
 // Config returns the settings of Certificates, or nil if encryption is disabled.
@@ -138,11 +134,10 @@ func (l Login) Given() bool { return l.User != "" }
 
 // Validate reports every inconsistent value.
 func (l Login) Validate() error {
-	problems := []error{oneOf("password", l.Password, "password_file", l.PasswordFile)}
-	if has := l.Password != "" || l.PasswordFile != ""; has != l.Given() {
-		problems = append(problems, errors.New("user, password: both or neither are required"))
-	}
-	return errors.Join(problems...)
+	problems := settings.Problems{oneOf("password", l.Password, "password_file", l.PasswordFile)}
+	hasPassword := l.Password != "" || l.PasswordFile != ""
+	problems.Want(hasPassword == l.Given(), "user, password: both or neither are required")
+	return problems.Err()
 }
 
 // Secret returns the password.

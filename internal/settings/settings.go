@@ -77,44 +77,40 @@ func check(parent reflect.Value, f reflect.StructField, limits string) error {
 	if (!low.IsValid() || notBelow(value, low)) && (!high.IsValid() || notBelow(high, value)) {
 		return nil
 	}
-	want := wanted(low, high)
-	if orZero {
-		want += ", or 0"
-	}
-	return fmt.Errorf("%s: %s: want %s", Name(f), text(value.Interface()), want)
+	return fmt.Errorf("%s: %s: want %s", Name(f), text(value.Interface()), describe(boundText(low), boundText(high), orZero))
 }
 
 // RangeText returns the range of a field as text: "1h to 8760h", "at least 1m, or 0", "0 to keep". It is "" without a
 // range.
 func RangeText(f reflect.StructField) string {
-	limits, or := strings.CutPrefix(f.Tag.Get("range"), "0|")
+	limits, orZero := strings.CutPrefix(f.Tag.Get("range"), "0|")
 	low, high, ok := strings.Cut(limits, "..")
-	var text string
-	switch {
-	case !ok:
+	if !ok {
 		return ""
+	}
+	return describe(low, high, orZero)
+}
+
+// describe returns a range as text. A bound of "" is none.
+func describe(low, high string, orZero bool) string {
+	text := low + " to " + high
+	switch {
 	case high == "":
 		text = "at least " + low
 	case low == "":
 		text = "at most " + high
-	default:
-		text = low + " to " + high
 	}
-	if or {
+	if orZero {
 		text += ", or 0"
 	}
 	return text
 }
 
-func wanted(low, high reflect.Value) string {
-	switch {
-	case !high.IsValid():
-		return "at least " + text(low.Interface())
-	case !low.IsValid():
-		return "at most " + text(high.Interface())
-	default:
-		return text(low.Interface()) + " to " + text(high.Interface())
+func boundText(bound reflect.Value) string {
+	if !bound.IsValid() {
+		return ""
 	}
+	return text(bound.Interface())
 }
 
 // bound returns a bound of a field's range, or the zero Value if there is none.

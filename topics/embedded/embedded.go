@@ -17,6 +17,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -36,6 +37,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -55,19 +57,14 @@ func DefaultConfig() Config {
 
 // Validate reports every field that is out of its bounds.
 func (c Config) Validate() error {
-	var errs []error
-	if c.Dir == "" {
-		errs = append(errs, errors.New(`dir "": a directory is needed`))
-	}
+	var problems settings.Problems
+	problems.Want(c.Dir != "", `dir "": a directory is needed`)
 	for name, addr := range map[string]string{"kafka": c.Kafka, "registry": c.Registry} {
-		if err := checkLoopback(addr); err != nil {
-			errs = append(errs, fmt.Errorf("%s %q: %w", name, addr, err))
-		}
+		err := checkLoopback(addr)
+		problems.Want(err == nil, "%s %q: %w", name, addr, err)
 	}
-	if c.MaxBytes < 1<<20 {
-		errs = append(errs, fmt.Errorf("max_bytes %d: at least %d (1 MiB)", c.MaxBytes, 1<<20))
-	}
-	return errors.Join(errs...)
+	problems.Want(c.MaxBytes >= 1<<20, "max_bytes %d: at least %d (1 MiB)", c.MaxBytes, 1<<20)
+	return problems.Err()
 }
 
 func checkLoopback(addr string) error {
@@ -151,10 +148,7 @@ func Start(ctx context.Context, cfg Config, log *slog.Logger) (_ *Server, err er
 
 // Kafka returns the configuration of a client, with the given number of partitions (0: topics.EmbeddedPartitions).
 func (s *Server) Kafka(partitions int32) topics.Kafka {
-	if partitions == 0 {
-		partitions = topics.EmbeddedPartitions
-	}
-	return topics.Kafka{Brokers: []string{s.address}, Partitions: partitions, Embedded: true}
+	return topics.Kafka{Brokers: []string{s.address}, Partitions: cmp.Or(partitions, topics.EmbeddedPartitions), Embedded: true}
 }
 
 // RegistryURL returns the address of the registry, http://host:port.

@@ -47,7 +47,11 @@ type entry struct {
 // openRegistry reads the file and serves on l.
 func openRegistry(path string, d disk, l net.Listener, log *slog.Logger) (*registry, error) {
 	r := &registry{path: path, disk: d, log: log, addr: l.Addr().String(), failed: make(chan error, 1)}
-	if err := r.load(); err != nil {
+	_, err := readJSON(path, &r.entries)
+	if err == nil {
+		r.fake, err = fakeOf(r.entries)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	mux := http.NewServeMux()
@@ -86,16 +90,7 @@ func (r *registry) close() error {
 	return err
 }
 
-// load reads the file. It returns an error if the id of a schema would change.
-func (r *registry) load() error {
-	_, err := readJSON(r.path, &r.entries)
-	if err == nil {
-		r.fake, err = fakeOf(r.entries)
-	}
-	return err
-}
-
-// fakeOf returns a fake registry with only the entries.
+// fakeOf returns a fake registry with only the entries. It returns an error if the id of a schema would change.
 func fakeOf(entries []entry) (*srfake.Registry, error) {
 	fake := srfake.NewRegistry(srfake.WithGlobalCompat(sr.CompatBackwardTransitive))
 	for i, e := range entries {
