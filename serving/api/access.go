@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -46,12 +47,7 @@ const (
 )
 
 // class returns the class of the call for the limits of requests in flight.
-func (a access) class() string {
-	if a.scope == "" {
-		return "open"
-	}
-	return a.scope
-}
+func (a access) class() string { return cmp.Or(a.scope, "open") }
 
 // check returns nil if the caller may make the call. Scopes are only for services: an issuer may put them into every user's
 // token, so a scope in a user's token permits no access to other users' data.
@@ -123,7 +119,7 @@ func (s *Server) admit(a access, r *http.Request) (auth.Caller, error) {
 	}
 	token, given := auth.Bearer(r)
 	if !given {
-		if err := s.checkAddressRate(r); err != nil || a.scope == "" {
+		if err := tooMany(s.callers.Address(r.RemoteAddr)); err != nil || a.scope == "" {
 			return auth.Caller{}, err
 		}
 		return auth.Caller{}, problem(http.StatusUnauthorized, "%s", a.needs()).challenging("Bearer")
@@ -133,7 +129,7 @@ func (s *Server) admit(a access, r *http.Request) (auth.Caller, error) {
 	}
 	c, err := s.deps.Auth.Verify(r.Context(), token)
 	if err != nil {
-		if within := s.checkAddressRate(r); within != nil || a.scope == "" { // an open call also works with an invalid token
+		if within := tooMany(s.callers.Address(r.RemoteAddr)); within != nil || a.scope == "" { // an open call also works with an invalid token
 			return auth.Caller{}, within
 		}
 		return auth.Caller{}, unverified(err)
@@ -178,11 +174,6 @@ func unverified(err error) error {
 	return err
 }
 
-// checkAddressRate takes the request from the rate of an address without a token.
-func (s *Server) checkAddressRate(r *http.Request) error {
-	return tooMany(s.callers.Address(r.RemoteAddr))
-}
-
 // tooMany returns a 429 unless ok is set.
 func tooMany(again time.Duration, ok bool) error {
 	if ok {
@@ -192,34 +183,7 @@ func tooMany(again time.Duration, ok bool) error {
 		retryIn(max(1, int(math.Ceil(again.Seconds()))))
 }
 
-// checkPeer returns an error unless the request is from another process of the deployment.
-func (s *Server) checkPeer(r *http.Request) error {
-	if s.deps.Peers == nil {
-		return nil
-	}
-	if err := s.deps.Peers(r); err != nil {
-		return unverified(err)
-	}
-	return nil
-}
-
-// rejectForeign rejects a request of another site's page if its method changes something.
-func rejectForeign(r *http.Request) error {
-	if foreign.Change(r) {
-		return crossSite()
-	}
-	return nil
-}
-
-// rejectForeignVisit rejects a visit of another site's page. A visit changes something although it is a GET, and an image on
-// any page is a GET. With authentication it accepts all visits: a browser does not add a bearer token on its own.
-func (s *Server) rejectForeignVisit(r *http.Request) error {
-	if s.deps.Auth == nil && foreign.Page(r) {
-		return crossSite()
-	}
-	return nil
-}
-
+// crossSite returns the answer to a request of another site's page that would change something.
 func crossSite() *Problem {
 	return problem(http.StatusForbidden, "cross-site requests are not allowed")
 }

@@ -89,9 +89,12 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 	if err := CheckExposure(addr, cfg, exposure); err != nil {
 		return nil, fmt.Errorf("http server: %w", err)
 	}
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
 	s := &Server{
 		cfg: cfg, deps: deps, log: cmp.Or(deps.Log, slog.New(slog.DiscardHandler)),
-		gates:          limit.NewGates(cfg.Limits, cfg.MaxRequests, cfg.fixedLimits(), nil, nil),
+		gates:          limit.NewGates(cfg.Limits, cfg.MaxRequests, cfg.fixedLimits(), limit.SchedulerWaits(), time.Now),
 		callers:        limit.NewCallers(cfg.Limits, deps.Now),
 		callerStreams:  perCaller(cfg.MaxCallerStreams),
 		serviceStreams: perCaller(cfg.MaxServiceStreams),
@@ -99,9 +102,6 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 		lines:          cfg.budget(cfg.MaxEventsBytes),
 		objects:        cfg.budget(cfg.MaxFeaturesBytes),
 		auditLines:     rate.NewLimiter(linesPerSecond, linesPerSecond),
-	}
-	if s.deps.Now == nil {
-		s.deps.Now = time.Now
 	}
 	var err error
 	if s.compress, err = compressor(); err != nil {

@@ -84,20 +84,15 @@ func deadLetterOf(l DeadLetter) deadLetterJSON {
 	return deadLetterJSON{l.Partition, l.Offset, l.Retried, l.Attempts, partition, offset, l.DeadLetter, l.Time.Writable().Time()}
 }
 
-// forms returns the JSON forms of a list.
-func forms[T, J any](list []T, form func(T) J) []J {
-	out := make([]J, len(list))
-	for i, one := range list {
-		out[i] = form(one)
-	}
-	return out
-}
-
 func (s *Server) deadLetters(p *parameters) computation {
 	limit := p.limit(DefaultLimit, MaxDeadLetters)
 	return func(ctx context.Context) (any, error) {
 		found, err := s.deps.DeadLetters.List(ctx, limit)
-		return forms(found, deadLetterOf), err
+		list := make([]deadLetterJSON, len(found))
+		for i, l := range found {
+			list[i] = deadLetterOf(l)
+		}
+		return list, err
 	}
 }
 
@@ -140,10 +135,9 @@ func (s *Server) limitRetries(ctx context.Context, req limitRequest) (retryLimit
 	limit := schemas.RetryLimit{Scope: req.Kind, Rate: -1, Priority: req.Priority}
 	var problems []string
 	if req.Rate != nil {
-		limit.Rate = *req.Rate
-	}
-	if req.Rate != nil && (limit.Rate < 0 || limit.Rate > schemas.MaxRetryRate) {
-		problems = append(problems, fmt.Sprintf("rate %v: want a number from 0 to %d", limit.Rate, schemas.MaxRetryRate))
+		if limit.Rate = *req.Rate; limit.Rate < 0 || limit.Rate > schemas.MaxRetryRate {
+			problems = append(problems, fmt.Sprintf("rate %v: want a number from 0 to %d", limit.Rate, schemas.MaxRetryRate))
+		}
 	}
 	if req.Kind == "" || len(req.Kind) > maxKindBytes || len(req.Operator) > maxKindBytes {
 		problems = append(problems, fmt.Sprintf("kind, operator: want a kind, and at most %d bytes each", maxKindBytes))

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/foreign"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/feed"
@@ -58,8 +59,10 @@ func (s *Server) feed(p *parameters) computation {
 		case p.r.Method == http.MethodHead: // it would mark pins as shown that no client receives
 			return nil, onlyMethods(p.r, http.MethodGet)
 		}
-		if err := s.rejectForeignVisit(p.r); err != nil {
-			return nil, err
+		// A visit changes something although it is a GET, and an image on any page is a GET. A browser does not add a bearer
+		// token on its own.
+		if s.deps.Auth == nil && foreign.Page(p.r) {
+			return nil, crossSite()
 		}
 		if onlyViews(ctx, auth.Feed) {
 			return nil, problem(http.StatusForbidden, "a visit requires the scope %s; with the scope %s, set peek=true", auth.Feed, auth.View)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/smartfeed/smartfeed/internal/foreign"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/peers"
@@ -260,8 +261,8 @@ func (s *Server) bounded(r route) http.Handler {
 			return err
 		}
 		defer slot.leave()
-		if err := rejectForeign(req); err != nil {
-			return err
+		if foreign.Change(req) {
+			return crossSite()
 		}
 		if r.kind == probe {
 			return r.answer(w, req)
@@ -297,11 +298,13 @@ func (s *Server) peer(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer slot.leave()
-	if err := rejectForeign(r); err != nil {
-		return err
+	if foreign.Change(r) {
+		return crossSite()
 	}
-	if err := s.checkPeer(r); err != nil {
-		return err
+	if s.deps.Peers != nil {
+		if err := s.deps.Peers(r); err != nil {
+			return unverified(err)
+		}
 	}
 	s.tracePeer(w, r, s.deps.Peer)
 	return nil

@@ -24,11 +24,8 @@ type bucket struct {
 	*rate.Limiter
 }
 
-// NewCallers requires a valid configuration. If now is nil, it uses time.Now.
+// NewCallers requires a valid configuration.
 func NewCallers(cfg Config, now func() time.Time) *Callers {
-	if now == nil {
-		now = time.Now
-	}
 	return &Callers{cfg: cfg, now: now, elements: map[string]*list.Element{}, order: list.New()}
 }
 

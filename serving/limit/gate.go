@@ -43,14 +43,8 @@ type class struct {
 }
 
 // NewGates returns Gates that admit at most most requests of each class. The classes in fixed have a separate limit, which
-// the load does not change. If now is nil, NewGates uses time.Now; if waits is nil, it measures this program.
+// the load does not change.
 func NewGates(cfg Config, most int, fixed map[string]int, waits Waits, now func() time.Time) *Gates {
-	if now == nil {
-		now = time.Now
-	}
-	if waits == nil {
-		waits = schedulerWaits()
-	}
 	return &Gates{cfg: cfg, most: most, fixed: fixed, waits: waits, now: now, classes: map[string]*class{}, measured: now()}
 }
 
@@ -139,8 +133,8 @@ func (g *Gates) adapt() {
 
 func (g *Gates) least() int { return min(g.cfg.MinConcurrency, g.most) }
 
-// schedulerWaits returns a Waits that reads the metrics of Go's scheduler.
-func schedulerWaits() Waits {
+// SchedulerWaits returns a Waits that measures this program with the metrics of Go's scheduler.
+func SchedulerWaits() Waits {
 	sample := []metrics.Sample{{Name: "/sched/latencies:seconds"}}
 	var before []uint64
 	return func() (time.Duration, uint64) {

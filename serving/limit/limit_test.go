@@ -249,7 +249,7 @@ func TestLongest(t *testing.T) {
 
 // The scheduler's metrics exist and change when goroutines wait.
 func TestSchedulerWaits(t *testing.T) {
-	waits := schedulerWaits()
+	waits := SchedulerWaits()
 	waits()
 	done := make(chan struct{}, 1000)
 	for range cap(done) {
