@@ -1,8 +1,8 @@
 package app
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -150,9 +150,8 @@ func (c *Config) validateOwn() error {
 	problems.Want(c.Partitions <= 0 || c.Partitions&(c.Partitions-1) == 0, "partitions: %d: want a power of two", c.Partitions)
 	problems.Add(settings.Validate(c), settings.Under("actions", settings.Validate(c.Actions)), settings.Under("visit_log", settings.Validate(c.VisitLog)))
 	problems.Add(c.validateAdminAddress())
-	if err := secure.CheckURL(c.registryURL()); err != nil {
-		problems.Add(fmt.Errorf("registry: the address %w", err))
-	}
+	err := secure.CheckURL(c.registryURL())
+	problems.Want(err == nil, "registry: the address %w", err)
 	problems.Want(c.Log.Format == "text" || c.Log.Format == "json", "log.format: %q: want text or json", c.Log.Format)
 	// A delivery writes a row per edge, and uses the other rows to trim pools.
 	problems.Want(c.Fanout.StepFollowers*4 <= c.Rows.MaxRecordWrites, "rows.max_record_writes: %d: want at least 4 times fanout.step_followers, %d",
@@ -202,12 +201,7 @@ func (c *Config) below(path string) string {
 }
 
 // peerAddress returns the address at which other processes reach this one.
-func (c *Config) peerAddress() string {
-	if c.Advertise != "" {
-		return c.Advertise
-	}
-	return c.HTTP
-}
+func (c *Config) peerAddress() string { return cmp.Or(c.Advertise, c.HTTP) }
 
 // hosts returns the host names that requests may use: configured ones, and those in the process's own addresses.
 func (c *Config) hosts() []string {
@@ -245,12 +239,7 @@ func (c *Config) generatorReadsFeatures() bool {
 func (c *Config) usesPinot() bool { return len(c.Pinot.Brokers) > 0 }
 
 // partitions returns the number of partitions of the groups' topics, by default that of the embedded broker.
-func (c *Config) partitions() int32 {
-	if c.Partitions == 0 {
-		return topics.EmbeddedPartitions
-	}
-	return c.Partitions
-}
+func (c *Config) partitions() int32 { return cmp.Or(c.Partitions, topics.EmbeddedPartitions) }
 
 // externalConsumers returns the external consumers, which read topics without a consumer group.
 func (c *Config) externalConsumers() ([]topics.ExternalConsumer, error) {

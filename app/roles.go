@@ -1,12 +1,12 @@
 package app
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/insights"
@@ -168,27 +168,15 @@ func groupNamed(name string) (group, error) {
 	return group{}, fmt.Errorf("unknown group %q: want one of %s", name, strings.Join(topics.RowGroups(), ", "))
 }
 
-// knownGroups returns the groups whose rows show that a user exists.
-func knownGroups() (names []string) {
-	for _, g := range groups() {
-		if g.known {
-			names = append(names, g.name)
-		}
-	}
-	return names
-}
-
 // checkGroups reports every unknown group, and every duplicate.
 func checkGroups(names []string) error {
-	var problems []error
+	var problems settings.Problems
 	for i, name := range names {
-		if _, err := groupNamed(name); err != nil {
-			problems = append(problems, err)
-		} else if slices.Contains(names[:i], name) {
-			problems = append(problems, fmt.Errorf("group %s is listed twice", name))
-		}
+		_, err := groupNamed(name)
+		problems.Add(err)
+		problems.Want(err != nil || !slices.Contains(names[:i], name), "group %s is listed twice", name)
 	}
-	return errors.Join(problems...)
+	return problems.Err()
 }
 
 // answersPeers reports whether other processes send requests to a process with these groups; none: all.

@@ -71,7 +71,7 @@ func (u users) Graph(ctx context.Context, user schemas.UserID, limit int) (*sche
 	return g, err
 }
 
-// groupRows are readers of the knownGroups that run in this process, by group.
+// groupRows are readers of the known groups that run in this process, by group; see group.known.
 type groupRows map[string]rows.Reader
 
 // Known implements peers.Known.
@@ -89,14 +89,17 @@ type knownUsers struct {
 	groups  peers.Known
 }
 
-// Known reports whether a user was deleted, or has a row in one of knownGroups. It returns an error if the owner of the
-// partition does not respond.
+// Known reports whether a user was deleted, or has a row in one of the known groups. It returns an error if the owner of
+// the partition does not respond.
 func (k knownUsers) Known(ctx context.Context, user schemas.UserID) (bool, error) {
 	if k.deleted.Has(user) {
 		return true, nil
 	}
-	for _, group := range knownGroups() {
-		if known, err := k.groups.Known(ctx, group, user); known || err != nil {
+	for _, g := range groups() {
+		if !g.known {
+			continue
+		}
+		if known, err := k.groups.Known(ctx, g.name, user); known || err != nil {
 			return known, err
 		}
 	}

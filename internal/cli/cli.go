@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -197,14 +196,6 @@ func usage(err error) error {
 func complete(cmd *cobra.Command, flag string, values ...string) {
 	// An error means that the flag does not exist. The test of completions checks each flag.
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// openInput opens a file, or returns stdin for "-".
-func openInput(stdin io.Reader, name string) (io.ReadCloser, error) {
-	if name == "-" {
-		return io.NopCloser(stdin), nil
-	}
-	return os.Open(name)
 }
 
 // limitTime adds the flag --timeout to a command: its context expires after this time. A timeout of 0 or less is a usage

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"os"
 	"slices"
 	"time"
 
@@ -132,10 +133,13 @@ func (p *program) eraseAgain(cmd *cobra.Command, args []string) (ops.ErasedAgain
 
 // readUsers reads a list of users from a file, or from standard input for "-".
 func readUsers(cmd *cobra.Command, name string) ([]schemas.UserID, error) {
-	in, err := openInput(cmd.InOrStdin(), name)
+	if name == "-" {
+		return ops.ReadDeletedUsers(cmd.InOrStdin())
+	}
+	file, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	defer in.Close()
-	return ops.ReadDeletedUsers(in)
+	defer file.Close()
+	return ops.ReadDeletedUsers(file)
 }

@@ -26,9 +26,8 @@ func (p *program) rebuildCommand() *cobra.Command {
 	var f generationFlags
 	var source schemas.Source
 	check := func(problems *settings.Problems) {
-		if err := source.CheckRebuildable(); err != nil {
-			problems.Add(fmt.Errorf("--source: %w", err))
-		}
+		err := source.CheckRebuildable()
+		problems.Want(err == nil, "--source: %w", err)
 		problems.Want(!f.target.IsAll() || source == "", "--source: only for a user: for all users, want the source as the argument")
 	}
 	cmd := p.generationCommand(&f, check, func(ctx context.Context, setup topics.Setup) (any, error) {

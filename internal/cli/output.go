@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,12 +32,7 @@ const (
 func formats() []string { return []string{string(asTable), string(asJSON), string(asYAML)} }
 
 // String implements pflag.Value.
-func (f *format) String() string {
-	if *f == "" {
-		return string(asTable)
-	}
-	return string(*f)
-}
+func (f *format) String() string { return string(cmp.Or(*f, asTable)) }
 
 // Type implements pflag.Value.
 func (f *format) Type() string { return "format" }
@@ -90,13 +86,20 @@ func (p *program) prints(do func(cmd *cobra.Command, args []string) (any, error)
 
 // printsOf is prints for a command that needs the brokers and the registry.
 func (p *program) printsOf(do func(cmd *cobra.Command, args []string, setup topics.Setup) (any, error)) commandFunc {
-	return p.prints(func(cmd *cobra.Command, args []string) (any, error) {
-		setup, err := p.setup(cmd)
+	return p.prints(with(p.setup, do))
+}
+
+// with calls do with the result of get.
+func with[T any](
+	get func(*cobra.Command) (T, error), do func(*cobra.Command, []string, T) (any, error),
+) func(*cobra.Command, []string) (any, error) {
+	return func(cmd *cobra.Command, args []string) (any, error) {
+		needed, err := get(cmd)
 		if err != nil {
 			return nil, err
 		}
-		return do(cmd, args, setup)
-	})
+		return do(cmd, args, needed)
+	}
 }
 
 // print prints a result in the format of --output.

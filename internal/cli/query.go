@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -203,10 +204,7 @@ func fate(f schemas.Fate) string {
 // inWords returns the description of a name. It returns an unknown name unchanged, because a newer server may use further
 // names.
 func inWords[T ~string](name T, words map[T]string) string {
-	if text, ok := words[name]; ok {
-		return text
-	}
-	return string(name)
+	return cmp.Or(words[name], string(name))
 }
 
 func printWhy(out io.Writer, w *schemas.Why) error {

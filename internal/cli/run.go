@@ -27,9 +27,7 @@ others own its partitions. "smartfeed serve" sends requests for a user's pools t
 The topics must exist: see "smartfeed topics apply".`, strings.Join(topics.RowGroups(), ", ")),
 		Example: "  smartfeed process --kafka kafka-1:9092 --advertise 10.0.0.7:8080\n  smartfeed process pools fanout --config smartfeed.yaml",
 		Args:    cobra.ArbitraryArgs, ValidArgs: topics.RowGroups(),
-		RunE: func(cmd *cobra.Command, groups []string) error {
-			return p.runRole(cmd, app.Process, groups...)
-		},
+		RunE: func(cmd *cobra.Command, groups []string) error { return p.runRole(cmd, app.Process, groups...) },
 	}
 }
 

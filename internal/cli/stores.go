@@ -36,18 +36,14 @@ existing tables keep their rows.`,
 // clustersCommand completes a command that runs do and prints its reports.
 func (p *program) clustersCommand(cmd *cobra.Command, do func(cassandra.Setup, context.Context) ([]cassandra.Report, error)) *cobra.Command {
 	cmd.Example = fmt.Sprintf("  smartfeed feed-store %s --feed_store.cassandra.primary.hosts cassandra-a:9042", cmd.Use)
-	cmd.RunE = p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
-		cfg, err := p.load(cmd)
-		if err != nil {
-			return nil, err
-		}
+	cmd.RunE = p.prints(with(p.load, func(cmd *cobra.Command, _ []string, cfg app.Config) (any, error) {
 		at := cfg.FeedStore.Cassandra
 		reports, err := do(cassandra.Setup{Config: at.Config, Primary: at.Primary, Standby: at.Standby}, cmd.Context())
 		if reports == nil {
 			return nil, err
 		}
 		return output{value: reports, columns: []string{"cluster", "ok", "done"}, failure: err}, nil
-	})
+	}))
 	return cmd
 }
 
@@ -103,16 +99,12 @@ func (p *program) pinotApplyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "apply", Short: "Create or update the tables and their schemas for the release of the controller",
 		Example: "  smartfeed pinot apply --pinot.controller pinot-1:9000",
-		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
-			setup, err := p.pinotSetup(cmd)
-			if err == nil {
-				err = setup.Apply(cmd.Context())
-			}
+		RunE: p.prints(with(p.pinotSetup, func(cmd *cobra.Command, _ []string, setup pinot.Setup) (any, error) {
 			return line(struct {
 				Tables  []string `json:"tables"`
 				Applied bool     `json:"applied"`
-			}{pinot.Tables(), true}, "tables %s are applied", strings.Join(pinot.Tables(), ", ")), err
-		}),
+			}{pinot.Tables(), true}, "tables %s are applied", strings.Join(pinot.Tables(), ", ")), setup.Apply(cmd.Context())
+		})),
 	}
 }
 
@@ -120,11 +112,7 @@ func (p *program) pinotVerifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "verify", Short: "Verify that the tables and their schemas match the configuration",
 		Example: "  smartfeed pinot verify --pinot.controller pinot-1:9000 -o json",
-		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
-			setup, err := p.pinotSetup(cmd)
-			if err != nil {
-				return nil, err
-			}
+		RunE: p.prints(with(p.pinotSetup, func(cmd *cobra.Command, _ []string, setup pinot.Setup) (any, error) {
 			differences, err := setup.Verify(cmd.Context())
 			if err != nil {
 				return nil, err
@@ -142,6 +130,6 @@ func (p *program) pinotVerifyCommand() *cobra.Command {
 				}
 				return nil
 			}, failure: err}, nil
-		}),
+		})),
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -28,17 +29,13 @@ The token of a user grants access to that user's feed. The token of a service ha
 ` + strings.Join([]string{auth.Feed, auth.Features, auth.Events, auth.EventsOf("STREAM"), auth.DeleteUsers, auth.Operate, auth.View}, ", ") + `.
 Anyone who has the secret can create any token. To trust several issuers separately, use keys (--auth.jwks).`,
 		Example: "  smartfeed token --auth.secret_file token.secret --user user:ada\n  smartfeed token --auth.secret_file token.secret --service dashboard --scope operate,feed --for 8h",
-		RunE: p.prints(func(cmd *cobra.Command, _ []string) (any, error) {
-			cfg, err := p.load(cmd)
-			if err != nil {
-				return nil, err
-			}
+		RunE: p.prints(with(p.load, func(cmd *cobra.Command, _ []string, cfg app.Config) (any, error) {
 			grant.User = schemas.UserID(user)
 			if err := checkGrant(grant, cfg.Auth); err != nil {
 				return nil, usage(err)
 			}
 			return mint(cmd, cfg.Auth, grant)
-		}),
+		})),
 	}
 	cmd.Flags().StringVar(&user, "user", "", "user of the token, as user:NAME")
 	cmd.Flags().StringVar(&grant.Service, "service", "", "service of the token, with or without auth.service_prefix")
@@ -53,9 +50,8 @@ func checkGrant(g auth.Grant, cfg auth.Config) error {
 	var problems settings.Problems
 	problems.Want((g.User == "") != (g.Service == ""), "want --user or --service")
 	if g.User != "" {
-		if _, err := schemas.ParseUserID(string(g.User)); err != nil {
-			problems.Add(fmt.Errorf("--user: %w", err))
-		}
+		_, err := schemas.ParseUserID(string(g.User))
+		problems.Want(err == nil, "--user: %w", err)
 	}
 	if g.Service != "" && cfg.ServicePrefix == "" {
 		problems.Want(cfg.ServiceClaim != "", "--service: auth.service_prefix and auth.service_claim are empty, so no token is a service's")

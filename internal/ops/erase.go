@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -242,10 +243,7 @@ func DeletedUsers(ctx context.Context, k topics.Kafka, s *topics.Streams) ([]sch
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", topics.UsersDeleted, err)
 	}
-	list := make([]schemas.DeletedUser, 0, len(first))
-	for _, d := range first {
-		list = append(list, d)
-	}
+	list := slices.AppendSeq([]schemas.DeletedUser{}, maps.Values(first))
 	slices.SortFunc(list, func(a, b schemas.DeletedUser) int { return cmp.Compare(a.User, b.User) })
 	return list, nil
 }
