@@ -63,7 +63,7 @@ func (a access) check(c auth.Caller, r *http.Request) error {
 
 // needsScope returns a 403 that names the scope that a token lacks.
 func needsScope(scope, format string, args ...any) *Problem {
-	return problem(http.StatusForbidden, format, args...).challenging(`Bearer error="insufficient_scope", scope="` + scope + `"`)
+	return problem(http.StatusForbidden, format, args...).with("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+scope+`"`)
 }
 
 func (a access) permits(c auth.Caller) bool {
@@ -122,7 +122,7 @@ func (s *Server) admit(a access, r *http.Request) (auth.Caller, error) {
 		if err := tooMany(s.callers.Address(r.RemoteAddr)); err != nil || a.scope == "" {
 			return auth.Caller{}, err
 		}
-		return auth.Caller{}, problem(http.StatusUnauthorized, "%s", a.needs()).challenging("Bearer")
+		return auth.Caller{}, problem(http.StatusUnauthorized, "%s", a.needs()).with("WWW-Authenticate", "Bearer")
 	}
 	if a.scrape && s.isScraper(token) {
 		return auth.Caller{Subject: scraper}, tooMany(s.callers.Service(scraper))
@@ -165,9 +165,9 @@ func unverified(err error) error {
 	var neither *auth.IdentityError
 	switch {
 	case errors.As(err, &neither):
-		return problem(http.StatusForbidden, "%v", neither).challenging(`Bearer error="insufficient_scope"`)
+		return problem(http.StatusForbidden, "%v", neither).with("WWW-Authenticate", `Bearer error="insufficient_scope"`)
 	case errors.As(err, &refused):
-		return problem(http.StatusUnauthorized, "%v", refused).challenging(`Bearer error="invalid_token"`)
+		return problem(http.StatusUnauthorized, "%v", refused).with("WWW-Authenticate", `Bearer error="invalid_token"`)
 	case errors.Is(err, auth.ErrNoKeys):
 		return unavailable("%v", auth.ErrNoKeys)
 	}

@@ -19,11 +19,6 @@ type Publisher interface {
 	PublishAs(ctx context.Context, operator string, lines []schemas.Line) error
 }
 
-// accepted is the answer of POST /v1/events.
-type accepted struct {
-	Accepted int `json:"accepted"`
-}
-
 // events publishes the lines of the body, all or none: one bad line rejects the request. It answers after the broker has
 // acknowledged every event. A repeat has no second effect, because events have ids.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
@@ -46,7 +41,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.auditDeletes(r.Context(), w.Header().Get(requestID), lines)
-	return writeJSON(w, http.StatusAccepted, accepted{len(lines)})
+	return writeJSON(w, http.StatusAccepted, map[string]int{"accepted": len(lines)})
 }
 
 func (s *Server) publish(ctx context.Context, lines []schemas.Line, deletes []userDelete) error {

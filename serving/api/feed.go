@@ -82,16 +82,11 @@ func (s *Server) visit(p *parameters) computation {
 	}
 }
 
-// count is the answer of feed/new, and the data of a stream's events.
-type count struct {
-	Count int `json:"count"`
-}
-
 func (s *Server) waiting(p *parameters) computation {
 	user := p.user()
 	return func(ctx context.Context) (any, error) {
 		n, err := s.deps.Feed.Waiting(ctx, user)
-		return count{n}, err
+		return map[string]int{"count": n}, err
 	}
 }
 

@@ -30,36 +30,18 @@ type Problem struct {
 	Request string `json:"request,omitempty"` // the id of the request, as in the header and in the log
 	Trace   string `json:"trace,omitempty"`   // the id of the trace, if it is recorded
 
-	retryAfter int    // seconds, header Retry-After; 0: none
-	challenge  string // header WWW-Authenticate; "": none
-	allow      string // header Allow; "": none
+	headers map[string]string // of the answer
 }
 
 // Error returns the status and the detail for the log. Errors is only in the answer.
 func (p *Problem) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Title, p.Detail) }
 
-// setHeaders sets the headers of the error.
-func (p *Problem) setHeaders(h http.Header) {
-	if p.retryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(p.retryAfter))
-	}
-	if p.challenge != "" {
-		h.Set("WWW-Authenticate", p.challenge)
-	}
-	if p.allow != "" {
-		h.Set("Allow", p.allow)
-	}
-}
-
-// challenging adds the header WWW-Authenticate.
-func (p *Problem) challenging(challenge string) *Problem {
-	p.challenge = challenge
-	return p
-}
-
 // retryIn adds the header Retry-After.
-func (p *Problem) retryIn(seconds int) *Problem {
-	p.retryAfter = seconds
+func (p *Problem) retryIn(seconds int) *Problem { return p.with("Retry-After", strconv.Itoa(seconds)) }
+
+// with adds a header.
+func (p *Problem) with(header, value string) *Problem {
+	p.headers[header] = value
 	return p
 }
 
@@ -68,7 +50,9 @@ func (p *Problem) because(cause error) error { return fmt.Errorf("%w (%w)", p, c
 
 // problem returns a Problem with a status and a sentence for people.
 func problem(status int, format string, args ...any) *Problem {
-	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
+	return &Problem{
+		Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...), headers: map[string]string{},
+	}
 }
 
 // problemOf returns the answer to an error of a handler. An error that the caller did not cause becomes a 500 or 503 without
@@ -124,7 +108,9 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, err error) 
 	if answerOf(r.Context()).begun {
 		panic(http.ErrAbortHandler)
 	}
-	p.setHeaders(w.Header())
+	for header, value := range p.headers {
+		w.Header().Set(header, value)
+	}
 	told := *p
 	told.Request, told.Trace = w.Header().Get(requestID), tracing.ID(r.Context())
 	body, err := json.Marshal(told)

@@ -246,9 +246,7 @@ func wrongMethod(methods ...string) handler {
 // onlyMethods returns the answer to another method than the allowed ones.
 func onlyMethods(r *http.Request, methods ...string) *Problem {
 	allow := strings.Join(methods, ", ")
-	p := problem(http.StatusMethodNotAllowed, "method %s is not allowed for %s; use %s", r.Method, r.URL.Path, allow)
-	p.allow = allow
-	return p
+	return problem(http.StatusMethodNotAllowed, "method %s is not allowed for %s; use %s", r.Method, r.URL.Path, allow).with("Allow", allow)
 }
 
 // bounded rejects requests above the limit of requests in flight or streams, requests that another site makes a browser

@@ -13,13 +13,8 @@ func (s *Server) status(*parameters) computation {
 	return func(ctx context.Context) (any, error) { return s.deps.Status(ctx), nil }
 }
 
-// liveness is the answer of /healthz.
-type liveness struct {
-	Status string `json:"status"`
-}
-
 func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) error {
-	return writeJSON(w, http.StatusOK, liveness{"alive"})
+	return writeJSON(w, http.StatusOK, map[string]string{"status": "alive"})
 }
 
 // readiness is the answer of /readyz.
