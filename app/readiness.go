@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/smartfeed/smartfeed/internal/periodic"
 	"github.com/smartfeed/smartfeed/processors"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -42,18 +40,6 @@ func (p *App) missing() []string {
 		all = append(all, "no feed store is reachable")
 	}
 	return all
-}
-
-// readiness is a metric of whether the process is ready.
-func (p *App) readiness() prometheus.GaugeFunc {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "smartfeed_ready", Help: "1 if the process is ready, and otherwise 0; /readyz lists the reasons.",
-	}, func() float64 {
-		if len(p.missing()) > 0 {
-			return 0
-		}
-		return 1
-	})
 }
 
 // unreadTables returns the global tables that are still being read.

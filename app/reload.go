@@ -31,10 +31,7 @@ func (p *App) openConfigReload(context.Context) error {
 		Contents: "configuration", Path: p.file.Path, Every: p.cfg.ReloadInterval, MaxBytes: config.MaxFileBytes, Log: p.log,
 		Apply: p.reloadConfig,
 		Report: func(s reload.State) {
-			stale.Set(0)
-			if s.Error != "" {
-				stale.Set(1)
-			}
+			stale.Set(metrics.Flag(s.Error != ""))
 			restart.Set(float64(len(s.NeedsRestart)))
 		},
 	}))

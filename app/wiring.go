@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/internal/metrics"
 	"github.com/smartfeed/smartfeed/internal/otlp"
 	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/internal/progress"
@@ -300,7 +301,10 @@ func (p *App) openServer(context.Context) error {
 		Publisher: p.publisher, Verbs: p.currentVerbs, Status: p.status, Ready: p.missing,
 		Tracer: p.tracer, Metrics: p.metrics, Gatherer: p.metrics, Log: p.log,
 	}
-	if err := p.metrics.Register(p.readiness()); err != nil {
+	set := metrics.New(p.metrics, "smartfeed_")
+	set.Measure("ready", "1 if the process is ready, and otherwise 0; /readyz lists the reasons.", nil,
+		func() float64 { return metrics.Flag(len(p.missing()) == 0) })
+	if err := set.Err(); err != nil {
 		return err
 	}
 	deps.Peer = p.peer()

@@ -144,7 +144,10 @@ func (p *program) whyCommand() *cobra.Command {
 			if err := errors.Join(problem, err); err != nil {
 				return nil, usage(err)
 			}
-			query := filled(url.Values{"pin": {string(pin)}, "feed": {name}})
+			query := url.Values{"pin": {string(pin)}}
+			if name != "" {
+				query.Set("feed", name)
+			}
 			answer, err := p.ask(cmd, request{path: []string{"users", string(user), "feed", "why"}, query: query})
 			if err != nil {
 				return nil, err

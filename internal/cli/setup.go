@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"maps"
 	"net/url"
 	"os"
 	"slices"
@@ -127,12 +126,6 @@ type request struct {
 	path  []string   // below /v1
 	query url.Values // of a GET
 	body  any        // nil: GET; otherwise POST
-}
-
-// filled returns a query without its empty parameters.
-func filled(query url.Values) url.Values {
-	maps.DeleteFunc(query, func(_ string, values []string) bool { return values[0] == "" })
-	return query
 }
 
 // ask sends a request to a running server, and returns the JSON of its answer.

@@ -168,19 +168,19 @@ func Remains(ctx context.Context, k topics.Kafka, now time.Time) ([]Remain, erro
 		}
 		list = append(list, remainOf(t, rc.Configs, now))
 	}
+	note := compactedNote
+	if profile.Embedded {
+		note = embeddedNote
+	}
 	return append(list, Remain{
-		Where: "changelogs of the groups", What: "deleted rows", Note: compactedNote(profile.Embedded),
+		Where: "changelogs of the groups", What: "deleted rows", Note: note,
 	}), nil
 }
 
-const embeddedNote = "forever: the embedded broker deletes nothing"
-
-func compactedNote(embedded bool) string {
-	if embedded {
-		return embeddedNote
-	}
-	return "until the brokers compact the topics"
-}
+const (
+	embeddedNote  = "forever: the embedded broker deletes nothing"
+	compactedNote = "until the brokers compact the topics"
+)
 
 // remainOf returns the retained data of a topic with the brokers' settings.
 func remainOf(t topics.Topic, configs []kadm.Config, now time.Time) Remain {
@@ -192,7 +192,7 @@ func remainOf(t topics.Topic, configs []kadm.Config, now time.Time) Remain {
 		return r
 	}
 	if t.Compact && t.Name != topics.UsersDeleted { // the erasure wrote tombstones
-		r.Note = compactedNote(false)
+		r.Note = compactedNote
 	}
 	for _, c := range configs {
 		ms, err := strconv.ParseInt(c.MaybeValue(), 10, 64)

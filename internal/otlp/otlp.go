@@ -30,9 +30,9 @@ const (
 
 // Deps are the dependencies of an Exporter.
 type Deps struct {
-	Instance string       // distinguishes this process from others; "": not reported
-	Version  string       // of the program
-	Log      *slog.Logger // nil: none
+	Instance string // distinguishes this process from others; "": not reported
+	Version  string // of the program
+	Log      *slog.Logger
 }
 
 // Exporter sends the spans of its Tracer. The caller must call Close.
@@ -62,9 +62,6 @@ func Open(cfg Config, deps Deps) (*Exporter, error) {
 		}))
 	if err != nil {
 		return nil, fmt.Errorf("tracing: %w", err)
-	}
-	if deps.Log == nil {
-		deps.Log = slog.New(slog.DiscardHandler)
 	}
 	provider := sdk.NewTracerProvider(
 		sdk.WithBatcher(&logged{SpanExporter: sender, log: deps.Log}, sdk.WithMaxQueueSize(maxQueuedSpans),

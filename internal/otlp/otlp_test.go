@@ -50,7 +50,7 @@ func TestExporter_SendsSpans(t *testing.T) {
 	cfg := config(collector.URL)
 	cfg.Headers = map[string]secure.Secret{"x-key": "canary"}
 	cfg.Client.Token = "bearer-canary"
-	e := open(t, cfg, otlp.Deps{Instance: "here:1", Version: "v1"})
+	e := open(t, cfg, otlp.Deps{Instance: "here:1", Version: "v1", Log: slog.New(slog.DiscardHandler)})
 	end(t, e, 3)
 	eventually.True(t, "three spans are there", func() bool { return len(collector.Spans()) == 3 })
 	end(t, e, 2000) // more than one batch, and sent by Close
