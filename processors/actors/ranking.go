@@ -37,7 +37,12 @@ func (f rankedFacet) stronger(g rankedFacet) bool {
 
 // set replaces the affinity for a facet. It keeps at most limit facets.
 func (r *ranking) set(id schemas.ID, d decay.Amount, halfLife time.Duration, limit int) {
-	r.strongest = slices.DeleteFunc(r.strongest, func(f rankedFacet) bool { return f.facet == id })
+	for i := range r.strongest {
+		if r.strongest[i].facet == id {
+			r.drop(i)
+			break
+		}
+	}
 	r.add(id, d, halfLife, limit)
 }
 
@@ -61,7 +66,16 @@ func (r *ranking) add(id schemas.ID, d decay.Amount, halfLife time.Duration, lim
 		}
 	}
 	r.weaker = r.strongest[last]
-	r.strongest = slices.Delete(r.strongest, last, last+1)
+	r.drop(last)
+}
+
+// drop removes a facet of strongest. It fills the place with the last one, because moving all later ones would cost more than the
+// search.
+func (r *ranking) drop(i int) {
+	last := len(r.strongest) - 1
+	r.strongest[i] = r.strongest[last]
+	r.strongest[last] = rankedFacet{}
+	r.strongest = r.strongest[:last]
 }
 
 // top returns the n strongest affinities as of now, as the function strongest does, without those for deleted authors. It
