@@ -52,7 +52,7 @@ for row in duckdb.sql(f"""SELECT time::VARCHAR, propensity, choices, feature_tas
 	out, err := exec.Command(python, "-c", code, path).CombinedOutput()
 	want := "('2026-11-20 01:02:03.000004+00', 0.5, [{'source': 'related', 'source_probability': 0.0, 'pin': 'pin:1', 'probability': 0.25, " +
 		"'score': 0.0, 'outputs': {'save[1]': 2.0}}], 1.0, 4.0, True, 5.5)\n"
-	if err != nil || !strings.HasPrefix(string(out), want) || !strings.HasSuffix(string(out), ", None, [], None, None, None, None)\n") {
+	if err != nil || !strings.HasPrefix(string(out), want) || !strings.HasSuffix(string(out), ", None, [], None, None, False, None)\n") {
 		t.Errorf("%v\ngot  %s\nwant %s", err, out, want)
 	}
 }

@@ -206,16 +206,17 @@ func TestRealCassandraHedged(t *testing.T) {
 			var failures []string
 			for range tries {
 				o = p.read(t, n)
-				if failures = o.failures(c.refuses); len(failures) == 0 {
+				failures = o.failures(c.refuses)
+				if c.asksBoth && o.calls[1] < int64(n)/4 { // on a busy machine, the first reads do not show that a store is slow
+					failures = append(failures, fmt.Sprintf("the standby had %d calls: the fault had no effect", o.calls[1]))
+				}
+				if len(failures) == 0 {
 					break
 				}
 			}
 			c.heal(t)
 			if len(failures) > 0 {
 				t.Errorf("in each of %d tries: %s", tries, strings.Join(failures, "; "))
-			}
-			if c.asksBoth && o.calls[1] < int64(n)/4 {
-				t.Errorf("the standby had %d calls: the fault had no effect", o.calls[1])
 			}
 			for i, proxy := range p.proxies {
 				if held := proxy.Held(); strings.HasSuffix(c.name, "slow") && c.name == [2]string{"primary slow", "standby slow"}[i] && held == 0 {
