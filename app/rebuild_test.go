@@ -3,6 +3,7 @@ package app
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -73,7 +74,19 @@ func TestRebuild_RestoresPools(t *testing.T) {
 	}
 	s.checkPools(d, cfg.Pools.MaxCandidates)
 
-	shown := d.users[0]
+	// After visits, a rebuild fills a full pool with candidates that did not fit before.
+	at := slices.IndexFunc(d.users, func(user schemas.UserID) bool {
+		for _, pool := range s.poolsOf([]schemas.UserID{user}) {
+			if pool.Total >= cfg.Pools.MaxCandidates {
+				return false
+			}
+		}
+		return true
+	})
+	if at < 0 {
+		t.Fatal("every user has a full pool")
+	}
+	shown := d.users[at]
 	r := &reading{started: s, user: shown, limit: 20, shown: map[schemas.PinID]visits.Item{}}
 	if r.visit(); len(r.shown) == 0 {
 		t.Fatal("the visits have no new pins")
