@@ -352,7 +352,7 @@ func showsExperiments(t *testing.T, b *Browser) {
 	p := d.open(t, b, wide, "/#experiments", "503")
 	p.Wait("the mismatch", "document.querySelector('#experiments .notice')?.textContent.startsWith('Sample ratio mismatch (p = 0.00010)')")
 	if got, want := p.Texts("#experiments table:last-of-type tbody tr"), []string{
-		"–50 %1,2001,3009,0000", hostile[:60] + "50 %1,2001,3009,0000", "save–120.2500 [0.2000, 0.3000]–––", "save" + hostile[:60] + "12–––12.3",
+		"–50 %1,2001,3009,000", hostile[:60] + "50 %1,2001,3009,000", "save–120.2500 [0.2000, 0.3000]–––", "save" + hostile[:60] + "12–––12.3",
 	}; !slices.Equal(got, want) {
 		t.Errorf("got the rows %q, want %q", got, want)
 	}
