@@ -69,49 +69,71 @@ type call[Req, Resp any] string
 
 // The calls.
 const (
-	callChunk      call[schemas.ChunkRequest, *schemas.Chunk]         = "chunk"
-	callSettle     call[settlement, struct{}]                         = "settle"
-	callWaiting    call[arguments, int]                               = "waiting"
-	callPool       call[arguments, *schemas.Pool]                     = "pool"
-	callWhy        call[schemas.WhyRequest, *schemas.Why]             = "why"
-	callState      call[arguments, *schemas.FeedState]                = "state"
-	callRelated    call[arguments, []schemas.RelatedItem]             = "related"
-	callRetryKinds call[arguments, []schemas.RetryKind]               = "retry-kinds"
-	callRetried    call[arguments, []schemas.RetriedDeadLetter]       = "retried"
-	callTerms      call[arguments, []schemas.DictionaryTerm]          = "terms"
-	callInterests  call[arguments, []schemas.UserInterest]            = "interests"
-	callEngagement call[arguments, []schemas.SourceEngagement]        = "engagement"
-	callInsight    call[schemas.InsightRequest, *schemas.InsightPart] = "insight"
-	callKnown      call[arguments, bool]                              = "known"
-	callUsers      call[arguments, []schemas.UserID]                  = "users"
-	callGraph      call[arguments, *schemas.UserGraph]                = "graph"
-	callProcess    call[struct{}, json.RawMessage]                    = "process"
+	callChunk      call[schemas.ChunkRequest, *schemas.Chunk]          = "chunk"
+	callSettle     call[settlement, struct{}]                          = "settle"
+	callWaiting    call[userRequest, int]                              = "waiting"
+	callPool       call[poolRequest, *schemas.Pool]                    = "pool"
+	callWhy        call[schemas.WhyRequest, *schemas.Why]              = "why"
+	callState      call[stateRequest, *schemas.FeedState]              = "state"
+	callRelated    call[relatedRequest, []schemas.RelatedItem]         = "related"
+	callRetryKinds call[retriedRequest, []schemas.RetryKind]           = "retry-kinds"
+	callRetried    call[retriedRequest, []schemas.RetriedDeadLetter]   = "retried"
+	callTerms      call[termsRequest, []schemas.DictionaryTerm]        = "terms"
+	callInterests  call[userRequest, []schemas.UserInterest]           = "interests"
+	callEngagement call[engagementRequest, []schemas.SourceEngagement] = "engagement"
+	callInsight    call[schemas.InsightRequest, *schemas.InsightPart]  = "insight"
+	callKnown      call[userRequest, bool]                             = "known"
+	callUsers      call[usersRequest, []schemas.UserID]                = "users"
+	callGraph      call[userRequest, *schemas.UserGraph]               = "graph"
+	callProcess    call[struct{}, json.RawMessage]                     = "process"
 )
 
-// arguments are the arguments of the calls without a request in schemas. Each call uses some of them.
-type arguments struct {
-	User      schemas.UserID     `json:"user,omitempty"`
-	Group     string             `json:"group,omitempty"`
-	Partition int32              `json:"partition,omitempty"`
-	Prefix    string             `json:"prefix,omitempty"`
-	Source    schemas.Source     `json:"source,omitempty"`
-	Limit     int                `json:"limit,omitempty"`
-	Feed      string             `json:"feed,omitempty"`
-	Of        schemas.ID         `json:"of,omitempty"`
-	Topic     string             `json:"topic,omitempty"`
-	Kind      string             `json:"kind,omitempty"`
-	State     schemas.RetryState `json:"state,omitempty"`
-	Named     []string           `json:"named,omitempty"`
-	Interest  schemas.InterestID `json:"interest,omitempty"`
-	Days      int                `json:"days,omitempty"`
-	Most      int                `json:"most,omitempty"`
-}
-
-type settlement struct {
-	User    schemas.UserID  `json:"user"`
-	Served  string          `json:"served"`
-	Outcome schemas.Outcome `json:"outcome"`
-}
+// The requests that are not in schemas.
+type (
+	settlement struct {
+		User    schemas.UserID  `json:"user"`
+		Served  string          `json:"served"`
+		Outcome schemas.Outcome `json:"outcome"`
+	}
+	userRequest struct {
+		User  schemas.UserID `json:"user"`
+		Group string         `json:"group,omitempty"` // of callKnown and callGraph
+		Most  int            `json:"most,omitempty"`  // of callInterests and callGraph
+	}
+	usersRequest struct {
+		Partition int32  `json:"partition"`
+		Prefix    string `json:"prefix"`
+		Most      int    `json:"most"`
+	}
+	poolRequest struct {
+		User   schemas.UserID `json:"user"`
+		Source schemas.Source `json:"source"`
+		Limit  int            `json:"limit"`
+	}
+	stateRequest struct {
+		User schemas.UserID `json:"user"`
+		Feed string         `json:"feed"`
+	}
+	relatedRequest struct {
+		Of   schemas.ID `json:"of"`
+		Most int        `json:"most"`
+	}
+	retriedRequest struct {
+		Topic string             `json:"topic"`
+		Kind  string             `json:"kind,omitempty"` // of callRetried, like State and Most
+		State schemas.RetryState `json:"state,omitempty"`
+		Most  int                `json:"most,omitempty"`
+	}
+	termsRequest struct {
+		Partition int32    `json:"partition"`
+		Most      int      `json:"most"`
+		Named     []string `json:"named"`
+	}
+	engagementRequest struct {
+		Interest schemas.InterestID `json:"interest"`
+		Days     int                `json:"days"`
+	}
+)
 
 // Local has the parts of this process that accept calls. A nil part is not in this process.
 type Local struct {
@@ -132,15 +154,15 @@ func Handler(local Local) http.Handler {
 		handleGenerator(mux, g)
 	}
 	if n := local.Neighbors; n != nil {
-		callRelated.handle(mux, func(ctx context.Context, q arguments) ([]schemas.RelatedItem, error) {
+		callRelated.handle(mux, func(ctx context.Context, q relatedRequest) ([]schemas.RelatedItem, error) {
 			return n.Neighbors(ctx, q.Of, q.Most)
 		})
 	}
 	if r := local.Retries; r != nil {
-		callRetryKinds.handle(mux, func(ctx context.Context, q arguments) ([]schemas.RetryKind, error) {
+		callRetryKinds.handle(mux, func(ctx context.Context, q retriedRequest) ([]schemas.RetryKind, error) {
 			return r.RetryKinds(ctx, q.Topic)
 		})
-		callRetried.handle(mux, func(ctx context.Context, q arguments) ([]schemas.RetriedDeadLetter, error) {
+		callRetried.handle(mux, func(ctx context.Context, q retriedRequest) ([]schemas.RetriedDeadLetter, error) {
 			return r.RetriedDeadLetters(ctx, q.Topic, q.Kind, q.State, q.Most)
 		})
 	}
@@ -151,7 +173,7 @@ func Handler(local Local) http.Handler {
 		callInsight.handle(mux, i.Insight)
 	}
 	if k := local.Known; k != nil {
-		callKnown.handle(mux, func(ctx context.Context, q arguments) (bool, error) { return k.Known(ctx, q.Group, q.User) })
+		callKnown.handle(mux, func(ctx context.Context, q userRequest) (bool, error) { return k.Known(ctx, q.Group, q.User) })
 	}
 	if u := local.Users; u != nil {
 		handleUsers(mux, u)
@@ -174,33 +196,33 @@ func handleGenerator(mux *http.ServeMux, g Generator) {
 		g.Settle(q.User, q.Served, q.Outcome)
 		return struct{}{}, nil
 	})
-	callWaiting.handle(mux, func(ctx context.Context, q arguments) (int, error) { return g.Waiting(ctx, q.User) })
-	callPool.handle(mux, func(ctx context.Context, q arguments) (*schemas.Pool, error) {
+	callWaiting.handle(mux, func(ctx context.Context, q userRequest) (int, error) { return g.Waiting(ctx, q.User) })
+	callPool.handle(mux, func(ctx context.Context, q poolRequest) (*schemas.Pool, error) {
 		return g.Pool(ctx, q.User, q.Source, q.Limit)
 	})
 	callWhy.handle(mux, g.Why)
-	callState.handle(mux, func(ctx context.Context, q arguments) (*schemas.FeedState, error) {
+	callState.handle(mux, func(ctx context.Context, q stateRequest) (*schemas.FeedState, error) {
 		return g.FeedState(ctx, q.User, q.Feed)
 	})
 }
 
 func handleInterests(mux *http.ServeMux, i Interests) {
-	callTerms.handle(mux, func(ctx context.Context, q arguments) ([]schemas.DictionaryTerm, error) {
+	callTerms.handle(mux, func(ctx context.Context, q termsRequest) ([]schemas.DictionaryTerm, error) {
 		return i.Terms(ctx, q.Partition, q.Most, q.Named)
 	})
-	callInterests.handle(mux, func(ctx context.Context, q arguments) ([]schemas.UserInterest, error) {
+	callInterests.handle(mux, func(ctx context.Context, q userRequest) ([]schemas.UserInterest, error) {
 		return i.Interests(ctx, q.User, q.Most)
 	})
-	callEngagement.handle(mux, func(ctx context.Context, q arguments) ([]schemas.SourceEngagement, error) {
+	callEngagement.handle(mux, func(ctx context.Context, q engagementRequest) ([]schemas.SourceEngagement, error) {
 		return i.Engagement(ctx, q.Interest, q.Days)
 	})
 }
 
 func handleUsers(mux *http.ServeMux, u Users) {
-	callUsers.handle(mux, func(ctx context.Context, q arguments) ([]schemas.UserID, error) {
+	callUsers.handle(mux, func(ctx context.Context, q usersRequest) ([]schemas.UserID, error) {
 		return u.Users(ctx, q.Partition, q.Prefix, q.Most)
 	})
-	callGraph.handle(mux, func(ctx context.Context, q arguments) (*schemas.UserGraph, error) {
+	callGraph.handle(mux, func(ctx context.Context, q userRequest) (*schemas.UserGraph, error) {
 		return u.Graph(ctx, q.Group, q.User, q.Most)
 	})
 }
@@ -213,12 +235,12 @@ func (c *Client) Chunk(ctx context.Context, r schemas.ChunkRequest) (*schemas.Ch
 
 // Waiting returns the number of new pins that a visit could show.
 func (c *Client) Waiting(ctx context.Context, user schemas.UserID) (int, error) {
-	return callWaiting.send(ctx, c, c.rowsOf(topics.Pools, string(user)), arguments{User: user})
+	return callWaiting.send(ctx, c, c.rowsOf(topics.Pools, string(user)), userRequest{User: user})
 }
 
 // Pool returns the best candidates of a user and source.
 func (c *Client) Pool(ctx context.Context, user schemas.UserID, source schemas.Source, limit int) (*schemas.Pool, error) {
-	return callPool.send(ctx, c, c.rowsOf(topics.Pools, string(user)), arguments{User: user, Source: source, Limit: limit})
+	return callPool.send(ctx, c, c.rowsOf(topics.Pools, string(user)), poolRequest{user, source, limit})
 }
 
 // Why reports the state of a pin for a user. Its errors are those of Chunk.
@@ -228,37 +250,37 @@ func (c *Client) Why(ctx context.Context, r schemas.WhyRequest) (*schemas.Why, e
 
 // FeedState returns the state that a feed keeps for a user. Its errors are those of Chunk.
 func (c *Client) FeedState(ctx context.Context, user schemas.UserID, feed string) (*schemas.FeedState, error) {
-	return callState.send(ctx, c, c.rowsOf(topics.Pools, string(user)), arguments{User: user, Feed: feed})
+	return callState.send(ctx, c, c.rowsOf(topics.Pools, string(user)), stateRequest{user, feed})
 }
 
 // Neighbors returns the strongest neighbors of a pin or an interest.
 func (c *Client) Neighbors(ctx context.Context, of schemas.ID, most int) ([]schemas.RelatedItem, error) {
-	return callRelated.send(ctx, c, c.rowsOf(topics.Related, string(of)), arguments{Of: of, Most: most})
+	return callRelated.send(ctx, c, c.rowsOf(topics.Related, string(of)), relatedRequest{of, most})
 }
 
 // RetryKinds returns the kinds of dead letters of a topic, from the owner of its partition.
 func (c *Client) RetryKinds(ctx context.Context, topic string) ([]schemas.RetryKind, error) {
-	return callRetryKinds.send(ctx, c, c.rowsOf(topics.Retries, topic), arguments{Topic: topic})
+	return callRetryKinds.send(ctx, c, c.rowsOf(topics.Retries, topic), retriedRequest{Topic: topic})
 }
 
 // RetriedDeadLetters returns the dead letters of a topic, from the owner of its partition.
 func (c *Client) RetriedDeadLetters(ctx context.Context, topic, kind string, state schemas.RetryState, most int) ([]schemas.RetriedDeadLetter, error) {
-	return callRetried.send(ctx, c, c.rowsOf(topics.Retries, topic), arguments{Topic: topic, Kind: kind, State: state, Most: most})
+	return callRetried.send(ctx, c, c.rowsOf(topics.Retries, topic), retriedRequest{topic, kind, state, most})
 }
 
 // Terms returns the terms of a partition, from its owner.
 func (c *Client) Terms(ctx context.Context, partition int32, most int, named []string) ([]schemas.DictionaryTerm, error) {
-	return callTerms.send(ctx, c, rowsIn(topics.Interests, partition), arguments{Partition: partition, Most: most, Named: named})
+	return callTerms.send(ctx, c, rowsIn(topics.Interests, partition), termsRequest{partition, most, named})
 }
 
 // Interests returns a user's interests, from the owner of the partition.
 func (c *Client) Interests(ctx context.Context, user schemas.UserID, most int) ([]schemas.UserInterest, error) {
-	return callInterests.send(ctx, c, c.rowsOf(topics.Interests, string(user)), arguments{User: user, Most: most})
+	return callInterests.send(ctx, c, c.rowsOf(topics.Interests, string(user)), userRequest{User: user, Most: most})
 }
 
 // Engagement returns the actions on an interest's pins by source, from the owner of the partition.
 func (c *Client) Engagement(ctx context.Context, interest schemas.InterestID, days int) ([]schemas.SourceEngagement, error) {
-	return callEngagement.send(ctx, c, c.rowsOf(topics.Interests, string(interest)), arguments{Interest: interest, Days: days})
+	return callEngagement.send(ctx, c, c.rowsOf(topics.Interests, string(interest)), engagementRequest{interest, days})
 }
 
 // Insight returns the part of an insight that a partition has, from its owner.
@@ -268,15 +290,15 @@ func (c *Client) Insight(ctx context.Context, r schemas.InsightRequest) (*schema
 
 // Known reports whether the group has any row of a user, from the owner of the partition. Its errors are those of Chunk.
 func (c *Client) Known(ctx context.Context, group string, user schemas.UserID) (bool, error) {
-	return callKnown.send(ctx, c, c.rowsOf(group, string(user)), arguments{User: user, Group: group})
+	return callKnown.send(ctx, c, c.rowsOf(group, string(user)), userRequest{User: user, Group: group})
 }
 
 // Users returns the first users of a partition whose ids start with prefix, from its owner.
 func (c *Client) Users(ctx context.Context, partition int32, prefix string, most int) ([]schemas.UserID, error) {
-	return callUsers.send(ctx, c, rowsIn(topics.Pools, partition), arguments{Partition: partition, Prefix: prefix, Most: most})
+	return callUsers.send(ctx, c, rowsIn(topics.Pools, partition), usersRequest{partition, prefix, most})
 }
 
 // Graph returns the part of a user's graph that the group has, from the owner of the partition.
 func (c *Client) Graph(ctx context.Context, group string, user schemas.UserID, most int) (*schemas.UserGraph, error) {
-	return callGraph.send(ctx, c, c.rowsOf(group, string(user)), arguments{User: user, Group: group, Most: most})
+	return callGraph.send(ctx, c, c.rowsOf(group, string(user)), userRequest{User: user, Group: group, Most: most})
 }
