@@ -54,6 +54,9 @@ func (m *rewardModel) add(r *training.Row, reward float64) {
 	x := m.columns(r, r.Choices[r.Choice], best(r))
 	x[len(x)-1] = reward
 	for i, equation := range m.equations {
+		if x[i] == 0 { // most are intercepts of other sources
+			continue
+		}
 		for k := range x {
 			equation[k] += x[i] * x[k]
 		}
