@@ -157,7 +157,7 @@ type tree struct {
 }
 
 func (t *tree) node(s avro.Schema) *node {
-	n := &node{kind: kind(s.Type())}
+	n := &node{kind: kindOf(s)}
 	switch s := s.(type) {
 	case *avro.RefSchema:
 		return t.node(s.Schema())
@@ -179,11 +179,14 @@ func (t *tree) node(s avro.Schema) *node {
 	return n
 }
 
+// kindOf returns the kind of a schema, or an undefined one for a reference and for an error of an RPC.
+func kindOf(s avro.Schema) kind { return kind(slices.Index(typeNames, string(s.Type()))) }
+
 func (t *tree) namedNode(s avro.NamedSchema) *node {
 	if n := t.named[s.FullName()]; n != nil {
 		return n
 	}
-	n := &node{kind: kind(s.Type()), name: s.Name(), fullName: s.FullName(), aliases: s.Aliases()}
+	n := &node{kind: kindOf(s), name: s.Name(), fullName: s.FullName(), aliases: s.Aliases()}
 	t.named[s.FullName()] = n
 	switch s := s.(type) {
 	case *avro.EnumSchema:

@@ -32,25 +32,32 @@ func recordName(rec any) string { return reflect.TypeOf(rec).Elem().Name() }
 // the end.
 func schemaFile(rec any) string { return fileName(strings.TrimSuffix(recordName(rec), "Event")) }
 
-// kind is a type of the Avro specification.
-type kind string
+// kind is a type of the Avro specification, a number because the walk of each record compares kinds.
+type kind uint8
 
 const (
-	kindNull    kind = "null"
-	kindBoolean kind = "boolean"
-	kindInt     kind = "int"
-	kindLong    kind = "long"
-	kindFloat   kind = "float"
-	kindDouble  kind = "double"
-	kindBytes   kind = "bytes"
-	kindString  kind = "string"
-	kindRecord  kind = "record"
-	kindEnum    kind = "enum"
-	kindArray   kind = "array"
-	kindMap     kind = "map"
-	kindUnion   kind = "union"
-	kindFixed   kind = "fixed"
+	kindNull kind = iota
+	kindBoolean
+	kindInt
+	kindLong
+	kindFloat
+	kindDouble
+	kindBytes
+	kindString
+	kindRecord
+	kindEnum
+	kindArray
+	kindMap
+	kindUnion
+	kindFixed
 )
+
+var typeNames = []string{
+	"null", "boolean", "int", "long", "float", "double", "bytes", "string", "record", "enum", "array", "map", "union", "fixed",
+}
+
+// String returns the name of the kind in a schema.
+func (k kind) String() string { return typeNames[k] }
 
 // node is one type of a parsed schema. A repeated reference to a named type is the same node, so the nodes of a recursive
 // schema form a cycle.
@@ -79,9 +86,9 @@ type field struct {
 // label returns the name of the type for messages.
 func (n *node) label() string {
 	if n.name != "" {
-		return string(n.kind) + " " + n.name
+		return n.kind.String() + " " + n.name
 	}
-	return string(n.kind)
+	return n.kind.String()
 }
 
 // measure sets min in every node below n. It returns an error for an array whose items take no bytes, because a few bytes

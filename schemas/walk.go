@@ -88,27 +88,22 @@ func (c *cursor) nested(n *node) error {
 		return errDeep
 	}
 	c.depth++
-	defer func() { c.depth-- }()
+	var err error
 	switch n.kind {
 	case kindRecord:
-		return c.record(n)
+		err = c.record(n)
 	case kindUnion:
-		i, err := c.index(len(n.branches))
-		if err != nil {
-			return err
+		var i int
+		if i, err = c.index(len(n.branches)); err == nil {
+			err = c.walk(n.branches[i])
 		}
-		return c.walk(n.branches[i])
-	case kindArray:
-		return c.blocks(n.items.min, func() error { return c.walk(n.items) })
-	case kindMap:
-		return c.blocks(1+n.items.min, func() error {
-			if err := c.text(); err != nil {
-				return err
-			}
-			return c.walk(n.items)
-		})
+	case kindArray, kindMap:
+		err = c.blocks(n)
+	default:
+		err = fmt.Errorf("unknown type %d", n.kind)
 	}
-	return fmt.Errorf("unknown type %q", n.kind)
+	c.depth--
+	return err
 }
 
 func (c *cursor) record(n *node) error {
@@ -123,15 +118,19 @@ func (c *cursor) record(n *node) error {
 	return nil
 }
 
-// blocks reads the blocks of an array or map, and calls item for each item. An item takes at least min bytes.
-func (c *cursor) blocks(min int, item func() error) error {
+// blocks reads the blocks of an array or map.
+func (c *cursor) blocks(n *node) error {
+	min := n.items.min // bytes of an item
+	if n.kind == kindMap {
+		min++ // the length of its key
+	}
 	for {
 		count, end, err := c.block(min)
 		if count == 0 || err != nil {
 			return err
 		}
 		for i := range count {
-			if err := item(); err != nil {
+			if err := c.item(n); err != nil {
 				return fmt.Errorf("item %d: %w", i, err)
 			}
 		}
@@ -139,6 +138,16 @@ func (c *cursor) blocks(min int, item func() error) error {
 			return errors.New("block does not have its declared size")
 		}
 	}
+}
+
+// item reads an item of an array, or a key and value of a map.
+func (c *cursor) item(n *node) error {
+	if n.kind == kindMap {
+		if err := c.text(); err != nil {
+			return err
+		}
+	}
+	return c.walk(n.items)
 }
 
 // block reads the head of a block: the number of items (0 after the last block) and the end of the block (-1 if it is not
@@ -168,6 +177,11 @@ func (c *cursor) blockEnd() (int, error) {
 
 // long reads a zig-zag encoded number of at most 64 bits.
 func (c *cursor) long() (int64, error) {
+	if c.pos < len(c.b) && c.b[c.pos] < 0x80 { // most numbers take one byte
+		b := c.b[c.pos]
+		c.pos++
+		return int64(b>>1) ^ -int64(b&1), nil
+	}
 	var v uint64
 	for i, b := range c.b[c.pos:] {
 		if i == 9 && b > 1 {
