@@ -165,7 +165,7 @@ func (v *view) bestWith(offered []layout.Candidate, source schemas.Source, n int
 
 // bestOfEach sorts candidates, best first, and keeps the best of each pin. It modifies list.
 func bestOfEach(list []layout.Candidate) []layout.Candidate {
-	slices.SortFunc(list, compareCandidates)
+	slices.SortFunc(list, func(a, b layout.Candidate) int { return comparePlaces(a.PoolScore, a.Pin, b.PoolScore, b.Pin) })
 	taken := make(map[schemas.PinID]bool, len(list))
 	return slices.DeleteFunc(list, func(c layout.Candidate) bool {
 		repeated := taken[c.Pin]

@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -16,32 +17,28 @@ type Popular struct {
 	readiness
 	halfLife time.Duration
 
-	mu   sync.RWMutex
-	pins []layout.Candidate // best first; replaced by each change
+	mu    sync.Mutex
+	slots map[string]*layout.Candidate
+	pins  []layout.Candidate // of all slots, best first; nil: a slot has changed since. Readers share it
 }
 
 // NewPopular returns an empty Popular. Change fills it; it is complete when ready is closed. halfLife is that of the
 // engagement with pins, at least a microsecond.
 func NewPopular(halfLife time.Duration, ready <-chan struct{}) *Popular {
-	return &Popular{readiness: ready, halfLife: halfLife}
+	return &Popular{readiness: ready, halfLife: halfLife, slots: map[string]*layout.Candidate{}}
 }
 
-// Change replaces the pin of a slot. before is nil if the slot was empty, and after is nil if it becomes empty. It is a
-// callback for topics.GlobalTable.OnChange.
-func (p *Popular) Change(_ string, before, after *schemas.PopularPin) {
+// Change replaces the pin of a slot. after is nil if the slot becomes empty. It is a callback for topics.GlobalTable.OnChange.
+func (p *Popular) Change(slot string, _, after *schemas.PopularPin) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	pins := slices.Clone(p.pins) // readers may use the others
-	if before != nil {
-		c := p.candidate(before)
-		pins = slices.DeleteFunc(pins, func(other layout.Candidate) bool { return other.Pin == c.Pin && other.PoolScore == c.PoolScore })
+	p.pins = nil // the next reader sorts: there can be many more changes than visits
+	if after == nil {
+		delete(p.slots, slot)
+		return
 	}
-	if after != nil {
-		c := p.candidate(after)
-		at, _ := slices.BinarySearchFunc(pins, c, compareCandidates)
-		pins = slices.Insert(pins, at, c)
-	}
-	p.pins = pins
+	c := p.candidate(after)
+	p.slots[slot] = &c
 }
 
 // candidate returns the candidate of a slot. Its score is the logarithm of the engagement as of 1970, so the order of candidates
@@ -53,14 +50,18 @@ func (p *Popular) candidate(e *schemas.PopularPin) layout.Candidate {
 	}
 }
 
-func compareCandidates(a, b layout.Candidate) int {
-	return comparePlaces(a.PoolScore, a.Pin, b.PoolScore, b.Pin)
-}
-
 // candidates returns all popular pins, best first. The caller must not modify the list.
 func (p *Popular) candidates() []layout.Candidate {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pins == nil {
+		sorted := slices.SortedFunc(maps.Values(p.slots), func(a, b *layout.Candidate) int {
+			return comparePlaces(a.PoolScore, a.Pin, b.PoolScore, b.Pin)
+		})
+		for _, c := range sorted {
+			p.pins = append(p.pins, *c)
+		}
+	}
 	return p.pins
 }
 
