@@ -159,9 +159,6 @@ func (g *group) action(tx *rows.Tx, a *schemas.EnrichedAction) error {
 	weight := g.cfg.weight(a.Verb) // read once, because a reload can change it
 	t.relate(a, weight)
 	t.updateAffinities(a, weight)
-	if tx.Err() != nil {
-		t.rankings().drop(a.Actor) // it may contain undone changes
-	}
 	return nil
 }
 

@@ -275,9 +275,6 @@ func (p *partition) prepare() {
 		pending: p.newBatch(), store: p.store.db, recent: newRecentRows(p.run.r.shared.recentBytes()),
 		existing: newExisting(p.run.r.shared.filterBytes()),
 	}
-	if newMemory := p.run.r.topo.memory; newMemory != nil {
-		p.state.memory = newMemory()
-	}
 	if p.run.r.topo.ticks != "" {
 		p.timers = newScheduler(p)
 	}

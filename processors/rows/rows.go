@@ -22,9 +22,9 @@ type Group struct {
 	Outputs []string  // every topic that callbacks emit to, except the loop and dead letters; an emit to another topic is an error
 	Timer   TimerFunc // handles due timers; nil: the group sets none
 
-	// Memory creates the value that Tx.Memory returns to the callbacks of a partition. nil: none. It is called whenever the
-	// process acquires the partition, also after an error. Therefore the value never reflects rows that were not committed.
-	// Changes by a callback remain when its record is undone.
+	// Memory creates the value that Tx.Memory returns to the callbacks of a partition. nil: none. It is called when a callback first
+	// requests the value, after the process has acquired the partition or has undone a callback that had requested it. Therefore the
+	// value never reflects rows that were not committed.
 	Memory func() any
 }
 

@@ -456,6 +456,37 @@ func TestTx_StopsAfterFailedWrite(t *testing.T) {
 	}
 }
 
+// A callback that was undone leaves no trace in the memory. One that was undone without a use of the memory does not clear it.
+func TestMemory_IsDiscardedWithUndoneCallback(t *testing.T) {
+	g := group()
+	g.Memory = func() any { return new(int) }
+	b, done := newBench(t, g)
+	defer done()
+	add := func(fails error) {
+		_ = b.callAs("k", func(tx *Tx) error {
+			*tx.Memory().(*int)++
+			return fails
+		})
+	}
+	held := func() (n int) {
+		must.OK(t, b.callAs("k", func(tx *Tx) error {
+			n = *tx.Memory().(*int)
+			return nil
+		}))
+		return n
+	}
+	add(nil)
+	add(nil)
+	_ = b.callAs("k", func(*Tx) error { return schemas.Bad("not valid") })
+	if got := held(); got != 2 {
+		t.Errorf("after a bad record: %d, want 2", got)
+	}
+	add(schemas.Bad("too large"))
+	if got := held(); got != 0 {
+		t.Errorf("after an undone use: %d, want new memory", got)
+	}
+}
+
 // writing returns a callback that only writes.
 func writing(f func(tx *Tx)) func(tx *Tx) error {
 	return func(tx *Tx) error { f(tx); return nil }

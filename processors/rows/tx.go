@@ -29,6 +29,8 @@ type Tx struct {
 	start mark
 	err   error // see Err
 
+	usedMemory bool // the callback has requested the memory
+
 	checked string    // the last owner that Of has accepted …
 	log     *ownerLog // … and its writes; nil: none yet
 }
@@ -73,6 +75,9 @@ func (s *state) end(tx *Tx, err error) error {
 	}
 	if err != nil {
 		s.pending.undo(tx.start)
+		if tx.usedMemory {
+			s.memory = nil
+		}
 	}
 	tx.s, tx.err = nil, nil
 	return err
@@ -168,6 +173,10 @@ func (tx *Tx) Memory() any {
 		tx.Fail(errUsedAfter)
 		return nil
 	}
+	if tx.s.memory == nil && tx.s.topo.memory != nil {
+		tx.s.memory = tx.s.topo.memory()
+	}
+	tx.usedMemory = true
 	return tx.s.memory
 }
 
