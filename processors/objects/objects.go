@@ -81,7 +81,6 @@
 //	'm'  mean of recent actors as exposure: event, or timer
 //	'e'  engagement            event: delete; timer: Popular.MaxAge after the creation
 //	'o'  slots (common)        cap: Popular.MaxPins; with the engagement of the slot's pin
-//	'w'  weakest slot (common) never: one row for each partition
 //
 // The pins of an erased user are deleted by events that the fanout group sends.
 //
@@ -116,7 +115,8 @@ func Group(cfg Config, s *topics.Streams, deleted visibility.DeletedUsers) rows.
 			topics.Publications, topics.PinCards, topics.PinAttributes, topics.ActionsJoined, topics.ItemFeatures, topics.HotPins,
 			topics.PopularPins,
 		},
-		Timer: g.timer,
+		Timer:  g.timer,
+		Memory: func() any { return new(slots) },
 	}
 }
 

@@ -1,7 +1,6 @@
 package objects
 
 import (
-	"cmp"
 	"encoding/binary"
 	"slices"
 	"strconv"
@@ -68,11 +67,15 @@ func (e *engagement) due(halfLife time.Duration) bool {
 	return e.slot == 0 || e.sum.Value >= 9.0/8*e.sent.At(e.sum.Time, halfLife)
 }
 
-// slot is a slot of popular-pins with its pin.
+// slots are the slots of popular-pins of a partition, in memory: most pins take none, which then costs no read. The index is the
+// number − 1.
+type slots []slot
+
+// slot is a slot with its pin, "" if the slot is free.
 type slot struct {
-	number int64 // from 1; in the name of the row
-	pin    schemas.PinID
-	sum    decay.Amount
+	pin   schemas.PinID
+	sum   decay.Amount
+	score decay.Sum // of sum; not in the row
 }
 
 // Pack implements packed.Row.
@@ -120,7 +123,9 @@ func (t table) offer(p *pin, e *engagement) {
 		}
 	}
 	e.sent = e.sum
-	rows.PutValue(t.tx.Common(), slotName(e.slot), &slot{pin: p.id, sum: e.sum})
+	s := slot{pin: p.id, sum: e.sum, score: score(e.sum, t.cfg.Popular.HalfLife)}
+	t.slots()[e.slot-1] = s
+	rows.PutValue(t.tx.Common(), slotName(e.slot), &s)
 	t.sendPopular(p, e)
 }
 
@@ -132,61 +137,52 @@ func (t table) sendPopular(p *pin, e *engagement) {
 
 // ownsSlot reports whether the pin still has the slot of its engagement.
 func (t table) ownsSlot(p *pin, e *engagement) bool {
-	if e.slot == 0 {
-		return false
-	}
-	s, found := rows.Load[slot](t.tx.Common(), slotName(e.slot))
-	return found && s.pin == p.id
+	all := t.slots()
+	return e.slot > 0 && e.slot <= int64(len(all)) && all[e.slot-1].pin == p.id
 }
 
-// takeSlot returns the slot that an engagement takes, or 0 if all slots have more. The weakest sum of full slots is in a separate
-// row, so that most engagements need no scan of the slots. It may be lower than the sum of the weakest slot, which can have
-// grown.
+// takeSlot returns the number of the slot that an engagement takes: a free one, or the weakest if it is weaker. It returns 0 for none.
 func (t table) takeSlot(sum decay.Amount) int64 {
-	common, halfLife := t.tx.Common(), t.cfg.Popular.HalfLife
-	known, full := rows.Load[slot](common, []byte{weakestRow})
-	if full && score(sum, halfLife) <= score(known.sum, halfLife) {
-		return 0
+	weakest, number := score(sum, t.cfg.Popular.HalfLife), 0
+	for i, s := range t.slots() {
+		if s.pin == "" {
+			return int64(i + 1)
+		}
+		if s.score < weakest {
+			weakest, number = s.score, i+1
+		}
 	}
-	taken, free := t.slots()
-	if free <= int64(t.cfg.Popular.MaxPins) {
-		return free
-	}
-	weaker := func(a, b slot) int { return cmp.Compare(score(a.sum, halfLife), score(b.sum, halfLife)) }
-	slices.SortFunc(taken, weaker)
-	number := int64(0)
-	if score(sum, halfLife) > score(taken[0].sum, halfLife) {
-		number, taken[0].sum = taken[0].number, sum
-	}
-	weakest := slices.MinFunc(taken, weaker) // after the slot is taken
-	rows.PutValue(common, []byte{weakestRow}, &weakest)
-	return number
+	return int64(number)
 }
 
-// slots returns the slots in use, by number, and the lowest number of a free one. It frees those above the maximum, which may have been
-// lowered.
-func (t table) slots() (taken []slot, free int64) {
+// slots returns the slots of the partition. It frees those above the maximum, which may have been lowered.
+func (t table) slots() slots {
+	held := t.tx.Memory().(*slots)
+	if *held != nil {
+		return *held
+	}
+	*held = make(slots, t.cfg.Popular.MaxPins)
 	var over []int64
-	free = 1
-	rows.LoadEach(t.tx.Common(), []byte{slotRow}, func(number string, s slot) {
-		s.number = int64(binary.BigEndian.Uint32([]byte(number)))
-		if s.number > int64(t.cfg.Popular.MaxPins) {
-			over = append(over, s.number)
-			return
-		}
-		if taken = append(taken, s); s.number == free {
-			free++
+	rows.LoadEach(t.tx.Common(), []byte{slotRow}, func(name string, s slot) {
+		if number := binary.BigEndian.Uint32([]byte(name)); int(number) <= len(*held) {
+			s.score = score(s.sum, t.cfg.Popular.HalfLife)
+			(*held)[number-1] = s
+		} else {
+			over = append(over, int64(number))
 		}
 	})
 	for _, number := range over {
 		t.freeSlot(number)
 	}
-	return taken, free
+	t.tx.Common().Delete([]byte{'w'}) // the weakest slot, of earlier versions
+	return *held
 }
 
 func (t table) freeSlot(number int64) {
+	if all := t.slots(); number <= int64(len(all)) {
+		all[number-1] = slot{}
+	}
 	t.tx.Common().Delete(slotName(number))
-	t.tx.Common().Delete([]byte{weakestRow})
 	t.tx.EmitTo(t.streams.PopularPins.Name, t.tx.Partition(), t.slotKey(number), nil)
 }
 

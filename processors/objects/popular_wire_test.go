@@ -18,15 +18,20 @@ import (
 // popularRig runs the group with two slots per partition.
 type popularRig struct {
 	*proctest.Wire
-	ids int
+	member *proctest.Member
+	ids    int
 }
 
 func newPopularRig(t *testing.T) *popularRig {
 	r := &popularRig{Wire: proctest.New(t)}
-	cfg := objects.DefaultConfig()
-	cfg.Popular.MaxPins = 2
-	r.Start("a", objects.Group(cfg, r.Streams, deletedtest.Of()))
+	r.start("a", 2)
 	return r
+}
+
+func (r *popularRig) start(member string, slots int) {
+	cfg := objects.DefaultConfig()
+	cfg.Popular.MaxPins = slots
+	r.member = r.Start(member, objects.Group(cfg, r.Streams, deletedtest.Of()))
 }
 
 // pinsIn returns n pins of one partition.
@@ -121,6 +126,26 @@ func TestPopular_TakesSlotsInOrderOfStrength(t *testing.T) {
 		r.act(schemas.Click, pins[i], users[saves:]...)
 	}
 	r.expect(t, "the weaker slot before the stronger one", pins[2], pins[3])
+}
+
+// Slots outlast their process. After the maximum was lowered, the slots above it are free.
+func TestPopular_KeepsSlotsOverRestart(t *testing.T) {
+	t.Parallel()
+	r := newPopularRig(t)
+	pins := r.pinsIn(3)
+	for _, pin := range pins {
+		r.create(pin, now())
+	}
+	r.act(schemas.Save, pins[0], "a", "b", "c")
+	r.act(schemas.Save, pins[1], "a", "b", "c")
+	r.member.Stop()
+	r.member.Restart()
+	r.act(schemas.Click, pins[2], "a", "b", "c")
+	r.expect(t, "weaker than both", pins[0], pins[1])
+	r.member.Stop()
+	r.start("b", 1)
+	r.act(schemas.Click, pins[2], "d")
+	r.expect(t, "one slot", pins[0])
 }
 
 // The record of a popular pin has its current facets. A deleted pin, and one that is too old, leaves, and its slot is free.

@@ -23,11 +23,8 @@ const (
 	engagementRow = 'e' // → engagement; has a timer
 )
 
-// The kinds of the common rows of a partition.
-const (
-	slotRow    = 'o' // number → slot of popular-pins
-	weakestRow = 'w' // → a slot with at most the engagement of the weakest one; only while all slots are used
-)
+// The kind of the common rows of a partition.
+const slotRow = 'o' // number → slot of popular-pins
 
 // table gives access to the rows and outputs of one pin during one callback.
 type table struct {
