@@ -107,7 +107,7 @@ type Server struct {
 	log      *slog.Logger
 	lock     *flock.Flock
 	broker   *kfake.Cluster
-	address  string
+	listener *listener
 	registry *registry
 
 	stop context.CancelFunc
@@ -148,7 +148,10 @@ func Start(ctx context.Context, cfg Config, log *slog.Logger) (_ *Server, err er
 
 // Kafka returns the configuration of a client, with the given number of partitions (0: topics.EmbeddedPartitions).
 func (s *Server) Kafka(partitions int32) topics.Kafka {
-	return topics.Kafka{Brokers: []string{s.address}, Partitions: cmp.Or(partitions, topics.EmbeddedPartitions), Embedded: true}
+	return topics.Kafka{
+		Brokers: []string{s.listener.Addr().String()}, Partitions: cmp.Or(partitions, topics.EmbeddedPartitions), Embedded: true,
+		Dial: s.listener.dial,
+	}
 }
 
 // RegistryURL returns the address of the registry, http://host:port.
@@ -261,12 +264,12 @@ func (s *Server) listen(ctx context.Context) error {
 	if s.registry, err = openRegistry(filepath.Join(s.cfg.Dir, "registry.json"), d, web, s.log); err != nil {
 		return errors.Join(err, kafka.Close(), web.Close())
 	}
-	s.address = kafka.Addr().String()
+	s.listener = newListener(kafka)
 	if err = recoverDir(s.brokerDir(), d); err == nil {
-		s.broker, err = kfake.NewCluster(s.brokerOptions(kafka)...)
+		s.broker, err = kfake.NewCluster(s.brokerOptions(s.listener)...)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("open %s: %w", s.brokerDir(), err), kafka.Close(), s.registry.close())
+		return errors.Join(fmt.Errorf("open %s: %w", s.brokerDir(), err), s.listener.Close(), s.registry.close())
 	}
 	debug.FreeOSMemory() // the start has read all logs
 	return nil

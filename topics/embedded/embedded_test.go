@@ -3,6 +3,7 @@ package embedded_test
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -194,5 +195,23 @@ func TestConfig_ValidateReportsEveryProblem(t *testing.T) {
 	}
 	if err := embedded.DefaultConfig().Validate(); err != nil {
 		t.Errorf("DefaultConfig: %v", err)
+	}
+}
+
+// Clients of this process connect in memory. A closed connection returns the error of the network, which clients retry.
+func TestServer_ConnectsItsProcessInMemory(t *testing.T) {
+	s := start(t, config(t.TempDir()))
+	kafka := s.Kafka(0)
+	conn := must.Get(kafka.Dial(t.Context(), "tcp", kafka.Brokers[0]))(t)
+	if got := conn.RemoteAddr().Network(); got == "tcp" {
+		t.Errorf("a connection of the network %q, want one in memory", got)
+	}
+	must.OK(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	must.Get(conn.Write([]byte("POST / HTTP/1.1")))(t) // too long for a request, so the broker closes the connection
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("read: %v, want %v", err, io.EOF)
+	}
+	if _, err := conn.Write([]byte("request")); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("write: %v, want %v", err, net.ErrClosed)
 	}
 }
