@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -18,15 +20,18 @@ import (
 )
 
 // The bare loop is the reference of the product: a franz-go consumer that stores each record in Pebble, with a counter per key, and
-// an HTTP handler that reads rows and, for a visit, publishes one record and waits for its acknowledgement.
+// an HTTP handler that reads rows and, for a visit, publishes one record and waits for its acknowledgement. For a pin it also writes a
+// row for each delivery.
 const (
-	bareRows   = 2             // that the loop writes for each record
+	bareRows   = 2             // that the loop writes for each other record
+	bareBytes  = 100           // bytes of the row of a delivery
 	barePage   = 25            // rows that the handler reads
 	bareVisits = "bare-visits" // topic that the handler writes and the loop reads
 )
 
-// startBare runs the bare loop over the first n records of a topic in another process, and replaces the previous loop.
-func (r *run) startBare(topic string, n int) figures {
+// startBare runs the bare loop over the first n records of a topic in another process, and replaces the previous loop. deliveries are
+// the deliveries per record.
+func (r *run) startBare(topic string, n, deliveries int) figures {
 	r.b.Helper()
 	if r.loop != nil {
 		r.loop.Kill()
@@ -36,11 +41,11 @@ func (r *run) startBare(topic string, n int) figures {
 		parts: append([]part{{name: "bare", dirs: []string{dir}}}, r.broker()...), rest: append([]float64{0}, r.atRest(r.broker(), r.lasting/4)...),
 	}
 	before := r.bare.used(r.b)
-	r.loop = child.Start(r.b, "bare", r.setup.Kafka.Brokers[0], topic, strconv.Itoa(n), dir)
+	r.loop = child.Start(r.b, "bare", r.setup.Kafka.Brokers[0], topic, strconv.Itoa(n), dir, strconv.Itoa(deliveries))
 	took, url, _ := strings.Cut(r.loop.Line(), " ")
 	r.bare.url, r.bare.parts[0].pids = url, []int{r.loop.Process.Pid}
 	f := r.bare.used(r.b).since(before, n)
-	f.rate = float64(n) / must.Get(time.ParseDuration(took))(r.b).Seconds()
+	f.rate, f.rows = float64(n)/must.Get(time.ParseDuration(took))(r.b).Seconds(), float64(bareRows+deliveries)
 	return f
 }
 
@@ -57,10 +62,14 @@ func (r *run) atRest(parts []part, lasting time.Duration) (rest []float64) {
 	return rest
 }
 
-// bare is a child.Role: args are a broker, a topic, the number of records, and a directory. It prints the time that it took and the
+// bare is a child.Role: args are a broker, a topic, the number of records, a directory, and the deliveries per record. It prints the time that it took and the
 // URL of its HTTP handler, and then reads bareVisits until it is killed.
 func bare(ctx context.Context, args []string) error {
 	n, err := strconv.Atoi(args[2])
+	if err != nil {
+		return err
+	}
+	deliveries, err := strconv.Atoi(args[4])
 	if err != nil {
 		return err
 	}
@@ -80,7 +89,7 @@ func bare(ctx context.Context, args []string) error {
 	go func() { _ = http.Serve(listener, bareHandler{db, client}) }()
 	began := time.Now()
 	for done := 0; ; {
-		stored, err := storeNext(ctx, client, db)
+		stored, err := storeNext(ctx, client, db, deliveries)
 		if err != nil {
 			return err
 		}
@@ -96,14 +105,15 @@ func bare(ctx context.Context, args []string) error {
 }
 
 // storeNext stores the next records in one batch and returns their number.
-func storeNext(ctx context.Context, client *kgo.Client, db *pebble.DB) (n int, err error) {
+func storeNext(ctx context.Context, client *kgo.Client, db *pebble.DB, deliveries int) (n int, err error) {
 	fetches := client.PollRecords(ctx, 1000)
 	if err := fetches.Err(); err != nil {
 		return 0, err
 	}
 	batch := db.NewIndexedBatch()
 	for it := fetches.RecordIter(); !it.Done(); n++ {
-		if err := store(batch, it.Next()); err != nil {
+		rec := it.Next()
+		if err := errors.Join(store(batch, rec), deliver(batch, rec, deliveries)); err != nil {
 			return n, err
 		}
 	}
@@ -124,6 +134,19 @@ func store(batch *pebble.Batch, rec *kgo.Record) error {
 		}
 	}
 	return batch.Set(counter, binary.BigEndian.AppendUint64(nil, count), nil)
+}
+
+// deliver writes n rows in the order of other keys than the record's, as the pools of its followers have.
+func deliver(batch *pebble.Batch, rec *kgo.Record, n int) error {
+	pin, value := xxhash.Sum64(rec.Key), rec.Value[:min(bareBytes, len(rec.Value))]
+	for i := range n {
+		user := (pin + uint64(i)) * 0x9e3779b97f4a7c15 // Fibonacci hashing
+		row := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64([]byte{'d'}, user), uint64(rec.Offset))
+		if err := batch.Set(row, value, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type bareHandler struct {

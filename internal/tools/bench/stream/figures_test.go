@@ -24,6 +24,7 @@ type figures struct {
 	outcomes map[string]int     // of requests
 	cpu      []float64          // µs, by part
 	traffic  traffic            // bytes
+	rows     float64            // of the bare loop; 0: bareRows
 }
 
 // since returns the costs of n events or answers since an earlier usage.
@@ -63,7 +64,7 @@ func (r *run) print(title string, f, bare figures, fifths ...figures) {
 	}
 	fmt.Printf("  %-12s written %.0f B, tables %.0f B of it; read by groups %.0f B, by each serve %.0f B\n", "topics",
 		f.traffic[written], f.traffic[tables], f.traffic[groups], f.traffic[serve])
-	f.printGroups()
+	f.printGroups(cmp.Or(bare.rows, bareRows))
 }
 
 // ratio compares a figure with that of the bare loop, whose CPU time can be below the resolution of the system, 10 ms.
@@ -96,8 +97,8 @@ func (r *run) printTotals() {
 	}
 }
 
-// printGroups prints the rows, records and transactions by group and in total.
-func (f figures) printGroups() {
+// printGroups prints the rows, records and transactions by group and in total. bare are the rows of the bare loop.
+func (f figures) printGroups(bare float64) {
 	for _, group := range append(topics.RowGroups(), "") {
 		var each []float64
 		for _, metric := range []string{"rows_written_total", "rows_deleted_total", "records_emitted_total", "commits_total"} {
@@ -106,7 +107,7 @@ func (f figures) printGroups() {
 		if slices.Max(each) > 0.0005 {
 			line := fmt.Sprintf("  %-12s rows %7.3f  deleted %7.3f  records %7.3f  transactions %6.3f", cmp.Or(group, "all groups"), each[0], each[1], each[2], each[3])
 			if group == "" {
-				line += fmt.Sprintf("  (rows %s)", ratio(each[0], bareRows))
+				line += fmt.Sprintf("  (rows %s)", ratio(each[0], bare))
 			}
 			fmt.Println(line)
 		}

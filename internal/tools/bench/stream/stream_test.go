@@ -142,7 +142,11 @@ func (r *run) events(topic string, all iter.Seq[schemas.Line], total, parts int)
 	}
 	stop()
 	r.checkProcessed(topic, first, last, n)
-	r.print(topic, last.since(first, n), r.startBare(topic, n), costs...)
+	product, deliveries := last.since(first, n), 0
+	if topic == topics.Pins {
+		deliveries = int(math.Round(product.sum("rows_written_total", topics.Pools)))
+	}
+	r.print(topic, product, r.startBare(topic, n, deliveries), costs...)
 }
 
 // checkProcessed fails the benchmark if the counters do not contain n records of a topic that a group reads.
