@@ -83,7 +83,7 @@ func TestImpressions_CountForEachInterest(t *testing.T) {
 	for _, m := range r.Records(topics.InterestMarks) {
 		longest = max(longest, len(m.Value))
 	}
-	if longest < 100_000 || longest > 512<<10 {
+	if longest < 50_000 || longest > 512<<10 {
 		t.Errorf("largest record of marks: %d bytes, want many marks and at most 512 KiB", longest)
 	}
 	deadLetters := proctest.Drain(r.Wire, r.Streams.DeadLetters)

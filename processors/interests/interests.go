@@ -95,7 +95,10 @@ type Decisions interface {
 
 // Group returns the topology. cfg must be valid. partitions is the number of partitions of interest-marks.
 func Group(cfg Config, partitions int32, s *topics.Streams, deleted visibility.GrowingDeletedUsers, decided Decisions) rows.Group {
-	g := &group{cfg: cfg, streams: s, deleted: deleted, decided: decided, words: newVocabulary(cfg), owners: dictionaries(partitions)}
+	g := &group{
+		cfg: cfg, out: rows.Gather(s.InterestMarks, marksOf), deleted: deleted, decided: decided, words: newVocabulary(cfg),
+		owners: dictionaries(partitions),
+	}
 	return rows.Group{
 		Name: topics.Interests,
 		Inputs: []rows.Input{
@@ -112,7 +115,7 @@ func Group(cfg Config, partitions int32, s *topics.Streams, deleted visibility.G
 
 type group struct {
 	cfg     Config
-	streams *topics.Streams
+	out     *rows.Gathering[any] // marks
 	deleted visibility.GrowingDeletedUsers
 	decided Decisions
 	words   vocabulary
@@ -157,13 +160,11 @@ func (g *group) card(tx *rows.Tx, c *schemas.Card) error {
 	if !c.Deleted {
 		is.Terms = g.words.of(c.Title, nameOf(c.Board))
 	}
-	out := g.outbox(tx)
-	out.addTerms(was, is)
+	g.addTerms(tx, was, is)
 	if c.Deleted {
 		is.Terms, is.Interests = nil, nil
 	}
 	rows.PutValue(tx.Own(), []byte{rowPin}, &is)
-	out.send()
 	return nil
 }
 
@@ -181,31 +182,25 @@ func (g *group) action(tx *rows.Tx, r *schemas.RelatedRequest) error {
 		return nil
 	}
 	source := g.shown(tx, r.User).source(schemas.PinID(r.Pin.ID), r.Time)
-	out, pin := g.outbox(tx), schemas.PinID(r.Pin.ID)
+	pin := schemas.PinID(r.Pin.ID)
 	for _, interest := range g.interests(r.Pin.Interests, terms.Terms) {
-		out.addLike(schemas.LikeMark{User: r.User, Interest: interest, Pin: pin, Verb: r.Verb, Weight: r.Weight, Time: r.Time})
-		out.addEvent(schemas.EngagementMark{Interest: interest, Source: source, What: cmp.Or(string(r.Verb), "other"), Time: r.Time})
+		g.addLike(tx, schemas.LikeMark{User: r.User, Interest: interest, Pin: pin, Verb: r.Verb, Weight: r.Weight, Time: r.Time})
+		g.addEvent(tx, schemas.EngagementMark{Interest: interest, Source: source, What: cmp.Or(string(r.Verb), "other"), Time: r.Time})
 	}
-	out.send()
 	return nil
 }
 
 // impressions processes the impressions of a visit.
 func (g *group) impressions(tx *rows.Tx, i *schemas.Impressions) error {
-	out := g.outbox(tx)
 	var counted []schemas.ShownPin
 	for _, p := range i.Pins {
-		if g.impression(tx, out, i, p) {
+		if g.impression(tx, i, p) {
 			counted = append(counted, p)
-		}
-		if out.waiting >= maxWaiting {
-			out.send()
 		}
 	}
 	if len(counted) > 0 {
 		g.shown(tx, i.User).add(i, counted, tx.Time())
 	}
-	out.send()
 	return nil
 }
 
@@ -213,8 +208,8 @@ func (g *group) shown(tx *rows.Tx, user schemas.UserID) shownRows {
 	return shownRows{tx.Common(), user, g.cfg.AttributionWindow}
 }
 
-// impression adds the marks of one impression of a pin to out. It reports whether the impression counts.
-func (g *group) impression(tx *rows.Tx, out *outbox, i *schemas.Impressions, p schemas.ShownPin) bool {
+// impression sends the marks of one impression of a pin. It reports whether the impression counts.
+func (g *group) impression(tx *rows.Tx, i *schemas.Impressions, p schemas.ShownPin) bool {
 	terms := termsOf(tx.Of(string(p.Pin)))
 	switch {
 	case terms.Deleted:
@@ -227,7 +222,7 @@ func (g *group) impression(tx *rows.Tx, out *outbox, i *schemas.Impressions, p s
 		return false
 	}
 	for _, interest := range g.interests(terms.Interests, terms.Terms) {
-		out.addEvent(schemas.EngagementMark{Interest: interest, Source: p.Source, What: schemas.ImpressionCount, Time: i.Time})
+		g.addEvent(tx, schemas.EngagementMark{Interest: interest, Source: p.Source, What: schemas.ImpressionCount, Time: i.Time})
 	}
 	return true
 }
@@ -266,9 +261,9 @@ func (g *group) deletion(tx *rows.Tx, d *schemas.DeletedUser) error {
 		return schemas.Bad(fmt.Sprintf("deleted user: key %.64q: want %.64q", tx.Key(), d.User))
 	}
 	g.deleted.Note(d.User, d.Time)
-	out := g.outbox(tx)
-	out.addDeleted(*d)
-	out.send()
+	for p := range tx.Partitions() {
+		g.out.Add(tx, p, *d, len(d.User)+numbers)
+	}
 	deleteAll(tx.Own(), []byte{rowInterest}, 0)
 	return nil
 }

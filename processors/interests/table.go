@@ -58,68 +58,53 @@ func deleteAll(own rows.Owner, prefix []byte, limit int) {
 	}
 }
 
-// outbox collects marks by partition.
-type outbox struct {
-	tx      *rows.Tx
-	streams *topics.Streams
-	to      []schemas.InterestMarks
-	waiting int // number of marks in to, except those of terms
-}
+// maxMarks bounds the marks of a record. With the longest ids, a mark takes about 800 bytes, so they fit.
+const maxMarks = 500
 
-// maxWaiting is the number of collected marks at which they are sent. The marks of one more pin are at most 64
-// events. With the longest ids and sources, an event takes about 350 bytes, so all of these fit in a record.
-const maxWaiting = 1000
-
-func (g *group) outbox(tx *rows.Tx) *outbox {
-	return &outbox{tx: tx, streams: g.streams, to: make([]schemas.InterestMarks, len(g.owners))}
-}
-
-func (o *outbox) of(owner string) *schemas.InterestMarks {
-	return &o.to[topics.Partition(owner, int32(len(o.to)))]
-}
-
-func (o *outbox) addLike(l schemas.LikeMark) {
-	m := o.of(string(l.User))
-	m.Likes = append(m.Likes, l)
-	o.waiting++
-}
-
-func (o *outbox) addEvent(e schemas.EngagementMark) {
-	m := o.of(string(e.Interest))
-	m.Events = append(m.Events, e)
-	o.waiting++
-}
-
-// addDeleted adds a deleted user, whose impressions are in all partitions.
-func (o *outbox) addDeleted(d schemas.DeletedUser) {
-	for i := range o.to {
-		o.to[i].Deleted = append(o.to[i].Deleted, d)
+// marksOf returns the records of marks.
+func marksOf(marks []any) (recs []*schemas.InterestMarks) {
+	for part := range slices.Chunk(marks, maxMarks) {
+		m := &schemas.InterestMarks{}
+		for _, mark := range part {
+			switch mark := mark.(type) {
+			case schemas.TermMark:
+				m.Terms = append(m.Terms, mark)
+			case schemas.LikeMark:
+				m.Likes = append(m.Likes, mark)
+			case schemas.EngagementMark:
+				m.Events = append(m.Events, mark)
+			case schemas.DeletedUser:
+				m.Deleted = append(m.Deleted, mark)
+			}
+		}
+		recs = append(recs, m)
 	}
+	return recs
+}
+
+const numbers = 20 // bytes of a mark's numbers and lengths
+
+func (g *group) addLike(tx *rows.Tx, l schemas.LikeMark) {
+	bytes := len(l.User) + len(l.Interest) + len(l.Pin) + len(l.Verb) + numbers
+	g.out.Add(tx, topics.Partition(string(l.User), tx.Partitions()), l, bytes)
+}
+
+func (g *group) addEvent(tx *rows.Tx, e schemas.EngagementMark) {
+	bytes := len(e.Interest) + len(e.Source) + len(e.What) + numbers
+	g.out.Add(tx, topics.Partition(string(e.Interest), tx.Partitions()), e, bytes)
 }
 
 // addTerms adds marks for the terms that a pin gained or lost.
-func (o *outbox) addTerms(was, is pinTerms) {
+func (g *group) addTerms(tx *rows.Tx, was, is pinTerms) {
 	mark := func(s pinTerms, other pinTerms, removed bool) {
 		for _, term := range s.Terms {
 			if _, both := slices.BinarySearch(other.Terms, term); both && s.Author == other.Author {
 				continue
 			}
-			m := o.of(term)
-			m.Terms = append(m.Terms, schemas.TermMark{Term: term, Author: s.Author, Time: s.Created, Removed: removed})
+			m := schemas.TermMark{Term: term, Author: s.Author, Time: s.Created, Removed: removed}
+			g.out.Add(tx, topics.Partition(term, tx.Partitions()), m, len(m.Term)+len(m.Author)+numbers)
 		}
 	}
 	mark(was, is, true)
 	mark(is, was, false)
-}
-
-// send sends the collected marks.
-func (o *outbox) send() {
-	for partition := range o.to {
-		m := &o.to[partition]
-		if len(m.Terms)+len(m.Likes)+len(m.Events)+len(m.Deleted) > 0 {
-			rows.SendTo(o.tx, o.streams.InterestMarks, int32(partition), o.tx.Key(), m)
-			*m = schemas.InterestMarks{}
-		}
-	}
-	o.waiting = 0
 }

@@ -1,80 +1,82 @@
 package related
 
 import (
-	"slices"
-
+	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
+
+// change adds a neighbor to a pin or interest, or removes a deleted pin from the neighbors of a pin.
+type change struct {
+	of       schemas.ID
+	neighbor *schemas.Neighbor
+	removed  schemas.ID // "": the neighbor is added
+	weight   float64
+	time     schemas.Micros
+}
+
+const numbers = 32 // bytes of a change's numbers and of the length of its id
+
+// remove sends the removal of a deleted pin from the neighbors of a pin.
+func (g *group) remove(tx *rows.Tx, of, deleted schemas.ID) {
+	g.out.Add(tx, topics.Partition(string(of), g.partitions), change{of: of, removed: deleted}, len(of)+len(deleted)+numbers)
+}
+
+// add sends a neighbor for a pin or interest.
+func (g *group) add(tx *rows.Tx, of schemas.ID, n *schemas.Neighbor, weight float64, at schemas.Micros) {
+	bytes := len(of) + numbers + n.MaxEncodedBytes()
+	g.out.Add(tx, topics.Partition(string(of), g.partitions), change{of: of, neighbor: n, weight: weight, time: at}, bytes)
+}
+
+// addInterests pairs the first limit interests of a pin with one another.
+func (g *group) addInterests(tx *rows.Tx, ids []schemas.InterestID, limit int, weight float64, at schemas.Micros) {
+	ids = ids[:min(len(ids), limit)]
+	for _, other := range ids {
+		n := &schemas.Neighbor{ID: schemas.ID(other), Quality: 1}
+		for _, of := range ids {
+			if of != other {
+				g.add(tx, schemas.ID(of), n, weight, at)
+			}
+		}
+	}
+}
 
 // maxPairsBytes bounds the encoded pins and pairs of a record. It is below the minimum of rows.Config.MaxValueBytes, 512
 // KiB.
 const maxPairsBytes = 400 << 10
 
-// pairing collects pairs by the partition of the owner that gets the neighbor.
-type pairing struct {
-	byPartition []pairs
-}
-
-// pairs holds the pairs of one partition.
-type pairs struct {
-	schemas.RelatedPairs
-	size int                    // upper bound of their encoded bytes
-	full []schemas.RelatedPairs // full records
-}
-
-func newPairing(partitions int32) *pairing {
-	return &pairing{byPartition: make([]pairs, partitions)}
-}
-
-func (p *pairing) reset() {
-	for i := range p.byPartition {
-		b := &p.byPartition[i]
-		b.Pins, b.Pairs, b.Removed, b.size, b.full = b.Pins[:0], b.Pairs[:0], b.Removed[:0], 0, nil
+// pairs returns the records of changes. A record has each version of a neighbor once.
+func pairs(changes []change) (recs []*schemas.RelatedPairs) {
+	type version struct {
+		id     schemas.ID
+		number schemas.Version
 	}
-}
-
-// of returns the pairs of an owner's partition, with room for size more bytes in the current record.
-func (p *pairing) of(owner schemas.ID, size int) *pairs {
-	b := &p.byPartition[topics.Partition(string(owner), int32(len(p.byPartition)))]
-	if b.size+size > maxPairsBytes {
-		b.full = append(b.full, b.RelatedPairs)
-		b.RelatedPairs, b.size = schemas.RelatedPairs{}, 0
-	}
-	return b
-}
-
-const numbers = 32 // bytes of a pair's numbers and of the length of its id
-
-// remove adds the removal of a deleted pin from the neighbors of a pin.
-func (p *pairing) remove(of, deleted schemas.ID) {
-	size := len(of) + len(deleted) + numbers
-	b := p.of(of, size)
-	b.size += size
-	b.Removed = append(b.Removed, schemas.RemovedNeighbor{Of: of, Neighbor: deleted})
-}
-
-// pair adds a neighbor for a pin or interest.
-func (p *pairing) pair(of schemas.ID, n *schemas.Neighbor, weight float64, at schemas.Micros) {
-	b := p.of(of, len(of)+numbers+n.MaxEncodedBytes())
-	b.size += len(of) + numbers
-	place := slices.IndexFunc(b.Pins, func(known schemas.Neighbor) bool { return known.ID == n.ID })
-	if place < 0 {
-		place = len(b.Pins)
-		b.Pins = append(b.Pins, *n)
-		b.size += n.MaxEncodedBytes()
-	}
-	b.Pairs = append(b.Pairs, schemas.Pair{Of: of, Neighbor: int32(place), Weight: weight, Time: at})
-}
-
-// interests pairs the first limit interests of a pin with one another.
-func (p *pairing) interests(ids []schemas.InterestID, limit int, weight float64, at schemas.Micros) {
-	ids = ids[:min(len(ids), limit)]
-	for _, of := range ids {
-		for _, other := range ids {
-			if of != other {
-				p.pair(schemas.ID(of), &schemas.Neighbor{ID: schemas.ID(other), Quality: 1}, weight, at)
-			}
+	var places map[version]int32 // of the pins of the last record
+	size := maxPairsBytes
+	for i := range changes {
+		c := &changes[i]
+		need := len(c.of) + len(c.removed) + numbers
+		if c.removed == "" {
+			need += c.neighbor.MaxEncodedBytes()
 		}
+		if size+need > maxPairsBytes {
+			recs, places, size = append(recs, &schemas.RelatedPairs{}), map[version]int32{}, 0
+		}
+		rec := recs[len(recs)-1]
+		size += len(c.of) + len(c.removed) + numbers
+		if c.removed != "" {
+			rec.Removed = append(rec.Removed, schemas.RemovedNeighbor{Of: c.of, Neighbor: c.removed})
+			continue
+		}
+		v := version{c.neighbor.ID, c.neighbor.Version}
+		place, known := places[v]
+		if !known {
+			place = int32(len(rec.Pins))
+			places[v] = place
+			rec.Pins = append(rec.Pins, *c.neighbor)
+			size += c.neighbor.MaxEncodedBytes()
+		}
+		rec.Pairs = append(rec.Pairs, schemas.Pair{Of: c.of, Neighbor: place, Weight: c.weight, Time: c.time})
 	}
+	return recs
 }

@@ -5,12 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
 // The pins of a board with the longest facets, and the interests of a pin, may need more than one record per partition.
-func TestPairing_SplitsRecordsByBytes(t *testing.T) {
+func TestPairs_SplitsRecordsByBytes(t *testing.T) {
 	serde, err := schemas.NewSerde[schemas.RelatedPairs]("related-pairs-value", 1, nil)
 	must.OK(t, err)
 	long := func(id string) string { return id + strings.Repeat("x", schemas.MaxIDBytes-len(id)) }
@@ -18,21 +20,24 @@ func TestPairing_SplitsRecordsByBytes(t *testing.T) {
 	for i := range schemas.MaxInterests {
 		interests = append(interests, schemas.InterestID(long(fmt.Sprintf("interest:%d-", i))))
 	}
-	p := newPairing(1)
-	p.interests(interests, len(interests), 1, 1)
-	want := len(interests) * (len(interests) - 1)
+	var changes []change
+	for _, of := range interests {
+		for _, other := range interests {
+			changes = append(changes, change{of: schemas.ID(of), neighbor: &schemas.Neighbor{ID: schemas.ID(other), Quality: 1}, weight: 1, time: 1})
+		}
+	}
 	for n := range 100 {
 		other := schemas.Neighbor{ID: schemas.ID(long(fmt.Sprintf("pin:%d-", n))), Quality: 1, Facets: schemas.Facets{Interests: interests}}
-		p.pair("pin:saved", &other, 1, 1)
-		want++
+		changes = append(changes, change{of: "pin:saved", neighbor: &other, weight: 1, time: 1})
 	}
+	want := len(changes)
 	const removed = 2000
 	for n := range removed {
-		p.remove(schemas.ID(long(fmt.Sprintf("pin:%d-", n))), schemas.ID(long("pin:deleted")))
+		changes = append(changes, change{of: schemas.ID(long(fmt.Sprintf("pin:%d-", n))), removed: schemas.ID(long("pin:deleted"))})
 	}
 	got, gotRemoved := 0, 0
-	for _, rec := range append(p.byPartition[0].full, p.byPartition[0].RelatedPairs) {
-		value, err := serde.Encode(&rec)
+	for _, rec := range pairs(changes) {
+		value, err := serde.Encode(rec)
 		if err != nil || len(value) > 512<<10 {
 			t.Errorf("%d pairs take %d bytes, %v", len(rec.Pairs), len(value), err)
 		}
@@ -44,7 +49,19 @@ func TestPairing_SplitsRecordsByBytes(t *testing.T) {
 	if got != want || gotRemoved != removed {
 		t.Errorf("%d pairs and %d removed neighbors, want %d and %d", got, gotRemoved, want, removed)
 	}
-	if p.reset(); len(p.byPartition[0].full)+len(p.byPartition[0].Pairs)+len(p.byPartition[0].Removed) > 0 {
-		t.Error("reset left pairs")
+}
+
+// A record has a neighbor once, with each version that it had.
+func TestPairs_KeepsVersionsOfNeighbor(t *testing.T) {
+	of := func(version schemas.Version) *schemas.Neighbor {
+		return &schemas.Neighbor{ID: "pin:a", Version: version}
+	}
+	got := pairs([]change{{of: "pin:1", neighbor: of(1)}, {of: "pin:2", neighbor: of(1)}, {of: "pin:1", neighbor: of(2)}})
+	want := []*schemas.RelatedPairs{{
+		Pins:  []schemas.Neighbor{*of(1), *of(2)},
+		Pairs: []schemas.Pair{{Of: "pin:1"}, {Of: "pin:2"}, {Of: "pin:1", Neighbor: 1}},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the records differ (-want +got):\n%s", diff)
 	}
 }

@@ -50,8 +50,6 @@
 package related
 
 import (
-	"sync"
-
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -59,8 +57,7 @@ import (
 
 // Group returns the topology. cfg must be valid. partitions is the number of partitions of deliveries and of related-pairs.
 func Group(cfg Config, partitions int32, s *topics.Streams) rows.Group {
-	g := &group{cfg: cfg, streams: s, partitions: partitions}
-	g.pairs.New = func() any { return newPairing(partitions) }
+	g := &group{cfg: cfg, streams: s, partitions: partitions, out: rows.Gather(s.RelatedPairs, pairs)}
 	return rows.Group{
 		Name: topics.Related,
 		Inputs: []rows.Input{
@@ -78,7 +75,7 @@ type group struct {
 	cfg        Config
 	streams    *topics.Streams
 	partitions int32
-	pairs      sync.Pool // of *pairing, empty
+	out        *rows.Gathering[change]
 }
 
 // request processes an action on a pin. It pairs the pin with the pins that the user acted on shortly before, and delivers
@@ -87,17 +84,15 @@ func (g *group) request(tx *rows.Tx, r *schemas.RelatedRequest) error {
 	if err := r.Validate(tx.Key()); err != nil {
 		return err
 	}
-	p := g.pairs.Get().(*pairing)
 	own := neighbors{tx.Own(), g.cfg}
 	for i := range r.Near {
 		near := &r.Near[i]
 		if !own.add(&near.Neighbor, near.Weight, near.Time) {
 			return nil
 		}
-		p.pair(near.Neighbor.ID, &r.Pin, near.Weight, near.Time)
+		g.add(tx, near.Neighbor.ID, &r.Pin, near.Weight, near.Time)
 	}
-	p.interests(r.Pin.Interests, g.cfg.PairedInterests, r.Weight, r.Time)
-	g.sendPairs(tx, p)
+	g.addInterests(tx, r.Pin.Interests, g.cfg.PairedInterests, r.Weight, r.Time)
 	g.offer(tx, own, r)
 	return nil
 }
@@ -127,16 +122,14 @@ func (g *group) save(tx *rows.Tx, s *schemas.BoardSave) error {
 	}
 	saves := g.saves(tx.Own())
 	g.keepSave(tx.Own(), s, saves)
-	p := g.pairs.Get().(*pairing)
 	for _, other := range saves {
 		if other.Pin.ID == s.Pin.ID {
 			continue
 		}
 		weight, at := later(s, other)
-		p.pair(s.Pin.ID, &other.Pin, weight, at)
-		p.pair(other.Pin.ID, &s.Pin, weight, at)
+		g.add(tx, s.Pin.ID, &other.Pin, weight, at)
+		g.add(tx, other.Pin.ID, &s.Pin, weight, at)
 	}
-	g.sendPairs(tx, p)
 	return nil
 }
 
@@ -154,17 +147,15 @@ func (g *group) pair(tx *rows.Tx, r *schemas.RelatedPairs) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
-	p := g.pairs.Get().(*pairing)
 	for _, pair := range r.Pairs {
 		own, other := neighbors{tx.Of(string(pair.Of)), g.cfg}, &r.Pins[pair.Neighbor]
 		if !own.add(other, pair.Weight, pair.Time) {
-			p.remove(other.ID, pair.Of)
+			g.remove(tx, other.ID, pair.Of)
 		}
 	}
 	for _, removed := range r.Removed {
 		neighbors{tx.Of(string(removed.Of)), g.cfg}.remove(removed.Neighbor)
 	}
-	g.sendPairs(tx, p)
 	return nil
 }
 
@@ -173,28 +164,8 @@ func (g *group) card(tx *rows.Tx, c *schemas.Card) error {
 	if !c.Deleted {
 		return nil
 	}
-	p := g.pairs.Get().(*pairing)
 	for _, id := range (neighbors{tx.Own(), g.cfg}).clear() {
-		p.remove(id, schemas.ID(c.Pin))
+		g.remove(tx, id, schemas.ID(c.Pin))
 	}
-	g.sendPairs(tx, p)
 	return nil
-}
-
-// sendPairs sends the pairs to their partitions, and returns the empty pairing to the pool.
-func (g *group) sendPairs(tx *rows.Tx, p *pairing) {
-	send := func(partition int, rec *schemas.RelatedPairs) {
-		if len(rec.Pairs)+len(rec.Removed) > 0 {
-			rows.SendTo(tx, g.streams.RelatedPairs, int32(partition), tx.Key(), rec)
-		}
-	}
-	for partition := range p.byPartition {
-		b := &p.byPartition[partition]
-		for i := range b.full {
-			send(partition, &b.full[i])
-		}
-		send(partition, &b.RelatedPairs)
-	}
-	p.reset()
-	g.pairs.Put(p)
 }

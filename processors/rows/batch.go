@@ -14,6 +14,7 @@ type batch struct {
 	data         []byte
 	writes       []write
 	emits        []emit
+	gathered     []gathered // their records are added to emits when the batch is sealed
 	traces       traces
 	firstArrival arrival    // the first record, which has waited the longest; zero: none
 	envelopes    []envelope // of emits that need one
@@ -24,16 +25,17 @@ type batch struct {
 	counts       []counted    // what callbacks counted: drops by reason, effects by name
 	deadLetters  []string     // reasons of records sent to the dead-letter topic
 
-	messages     int
-	prompt       bool      // there is a record whose effects must not wait
-	started      time.Time // when the first record was added, unless it was prompt
-	misplaced    int       // records forwarded to the partition of their key
-	advanced     bool      // applied offsets have advanced over markers or aborted records
-	skipped      []int32   // indexes of the replaced writes, each once
-	timers       bool      // timers were set, dropped or fired
-	ticked       bool      // a tick was processed …
-	nextTickSent bool      // … and emitted the next one
-	sealed       bool      // being committed: its writes must not change
+	messages      int
+	gatheredBytes int
+	prompt        bool      // there is a record whose effects must not wait
+	started       time.Time // when the first record was added, unless it was prompt
+	misplaced     int       // records forwarded to the partition of their key
+	advanced      bool      // applied offsets have advanced over markers or aborted records
+	skipped       []int32   // indexes of the replaced writes, each once
+	timers        bool      // timers were set, dropped or fired
+	ticked        bool      // a tick was processed …
+	nextTickSent  bool      // … and emitted the next one
+	sealed        bool      // being committed: its writes must not change
 }
 
 // span is a range of the arena.
@@ -106,6 +108,8 @@ func (b *batch) reset() {
 	b.data, b.writes, b.emits, b.envelopes = b.data[:0], b.writes[:0], b.emits[:0], b.envelopes[:0]
 	b.counts, b.deadLetters, b.skipped = b.counts[:0], b.deadLetters[:0], b.skipped[:0]
 	clear(b.owners)
+	clear(b.gathered) // items refer to records
+	b.gathered, b.gatheredBytes = b.gathered[:0], 0
 	for i := range b.applied {
 		b.applied[i] = -1
 	}
@@ -140,7 +144,9 @@ func (b *batch) deferredFor(now time.Time, interval time.Duration) time.Duration
 }
 
 // bytes returns the approximate size of the batch on the wire.
-func (b *batch) bytes() int { return len(b.data) + 16*(len(b.writes)+len(b.emits)) }
+func (b *batch) bytes() int {
+	return len(b.data) + 16*(len(b.writes)+len(b.emits)) + b.gatheredBytes
+}
 
 func (b *batch) at(s span) []byte { return b.data[s.off : s.off+s.len : s.off+s.len] }
 
@@ -368,11 +374,12 @@ func headOf(key []byte, prefix int) (head uint64) {
 }
 
 // mark is a position in a batch to which undo can return.
-type mark struct{ data, writes, emits, envelopes, misplaced, counts, deadLetters, skipped int }
+type mark struct{ data, writes, emits, envelopes, misplaced, counts, deadLetters, skipped, gathered, gatheredBytes int }
 
 func (b *batch) mark() mark {
 	return mark{
 		len(b.data), len(b.writes), len(b.emits), len(b.envelopes), b.misplaced, len(b.counts), len(b.deadLetters), len(b.skipped),
+		len(b.gathered), b.gatheredBytes,
 	}
 }
 
@@ -390,5 +397,7 @@ func (b *batch) undo(m mark) {
 	}
 	b.data, b.writes, b.emits, b.envelopes = b.data[:m.data], b.writes[:m.writes], b.emits[:m.emits], b.envelopes[:m.envelopes]
 	b.counts, b.deadLetters, b.skipped = b.counts[:m.counts], b.deadLetters[:m.deadLetters], b.skipped[:m.skipped]
+	clear(b.gathered[m.gathered:])
+	b.gathered, b.gatheredBytes = b.gathered[:m.gathered], m.gatheredBytes
 	b.misplaced = m.misplaced
 }

@@ -106,12 +106,18 @@ func (p *partition) isUrgent() bool {
 	return p.isStopping() || p.isFull()
 }
 
-// seal adds the applied rows to the pending batch and returns it for the commit. Callbacks then fill the next batch.
+// seal adds the applied rows and the gathered records to the pending batch and returns it for the commit. Callbacks then fill the next
+// batch. It returns nil if there is nothing to commit, or if the partition has failed.
 func (p *partition) seal() *batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b := p.state.pending
 	if p.discard || !b.needsCommit() {
+		return nil
+	}
+	if err := b.emitGathered(); err != nil {
+		p.discard = true
+		p.fail(err)
 		return nil
 	}
 	for i, topic := range p.run.r.topo.reads() {

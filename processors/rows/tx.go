@@ -200,15 +200,9 @@ func (tx *Tx) emitByKey(topic, key string, value []byte) *emit {
 
 // emit adds an output record. It returns nil if the transaction has failed or the record is dropped, see state.emit.
 func (tx *Tx) emit(topic string, partition int32, key string, value []byte) *emit {
-	if !tx.open() {
-		return nil
-	}
-	index, ok := tx.s.topo.outputs[topic]
+	index, ok := tx.output(topic, partition)
 	switch {
 	case !ok:
-		tx.Fail(fmt.Errorf("emit to %s: not among the outputs of group %s", topic, tx.s.topo.name))
-	case partition < 0 || partition >= tx.s.topo.partitions:
-		tx.Fail(fmt.Errorf("emit to %s: partition %d of %d", topic, partition, tx.s.topo.partitions))
 	case len(value) > int(tx.s.cfg.MaxValueBytes):
 		tx.bad("emit to %s: %d bytes, more than %d", topic, len(value), tx.s.cfg.MaxValueBytes)
 	case len(key)+len(value) > int(tx.s.cfg.MaxValueBytes)+maxNameBytes: // a retry may have a long key
@@ -217,6 +211,20 @@ func (tx *Tx) emit(topic string, partition int32, key string, value []byte) *emi
 		return tx.s.emit(index, partition, key, value, tx.originTime())
 	}
 	return nil
+}
+
+// output returns the index of a topic among the outputs. It returns false if the transaction has failed.
+func (tx *Tx) output(topic string, partition int32) (uint16, bool) {
+	if !tx.open() {
+		return 0, false
+	}
+	index, ok := tx.s.topo.outputs[topic]
+	if !ok {
+		tx.Fail(fmt.Errorf("emit to %s: not among the outputs of group %s", topic, tx.s.topo.name))
+	} else if partition < 0 || partition >= tx.s.topo.partitions {
+		tx.Fail(fmt.Errorf("emit to %s: partition %d of %d", topic, partition, tx.s.topo.partitions))
+	}
+	return index, tx.err == nil
 }
 
 // emitLatest is Emit for a record that is the state of the row that the callback has just written. If a later callback of the
@@ -242,7 +250,9 @@ func (tx *Tx) Room() (rows, bytes int) {
 		return 0, 0
 	}
 	b, cfg := tx.s.pending, tx.s.cfg
-	return cfg.MaxRecordWrites - (len(b.writes) - tx.start.writes) - (len(b.emits) - tx.start.emits), int(cfg.MaxRecordWriteBytes) - (len(b.data) - tx.start.data)
+	rows = cfg.MaxRecordWrites - (len(b.writes) - tx.start.writes) - (len(b.emits) - tx.start.emits)
+	bytes = int(cfg.MaxRecordWriteBytes) - (len(b.data) - tx.start.data) - (b.gatheredBytes - tx.start.gatheredBytes)
+	return rows, bytes
 }
 
 // HasRoom reports whether a callback with an unbounded number of rows may write more. It leaves 100 rows and 64 KiB for the
