@@ -26,7 +26,8 @@
 // A callback changes only memory: rows, records, and the applied offset. It reads the pending batch, the batch in
 // flight and the local store as one. Each partition has a committer, which writes the pending batch in one transaction
 // and then to the local store. After an idle period, two commits can start immediately. Further commits start
-// Config.CommitInterval apart on average. While a batch is in flight, the next one fills.
+// Config.CommitInterval apart on average. While a batch is in flight, the next one fills. Items of many callbacks for one
+// partition can be sent as one record: see Gathering.
 //
 // Each partition has its own transactional id. A new owner initializes it before Goka requests the end of the changelog.
 // This blocks all later writes of the previous owner and aborts its open transaction. The new owner then writes a fence
