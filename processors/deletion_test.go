@@ -56,16 +56,13 @@ func TestRowKinds_DocumentTheirDeletion(t *testing.T) {
 func kindsOf(t *testing.T, dir string) (kinds []string, documented map[string]string) {
 	t.Helper()
 	documented = map[string]string{}
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	must.OK(t, err)
-	layout, err := filepath.Glob(filepath.Join(dir, "layout", "*.go"))
-	must.OK(t, err)
+	files := must.Get(filepath.Glob(filepath.Join(dir, "*.go")))(t)
+	layout := must.Get(filepath.Glob(filepath.Join(dir, "layout", "*.go")))(t)
 	for _, name := range append(files, layout...) {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
-		must.OK(t, err)
+		file := must.Get(parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments))(t)
 		maps.Copy(documented, sectionOf(file.Doc.Text()))
 		ast.Inspect(file, func(n ast.Node) bool {
 			kinds = append(kinds, kindsIn(n)...)

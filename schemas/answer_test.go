@@ -43,10 +43,9 @@ func TestPoolItem_RoundTrip(t *testing.T) {
 		{Pin: "pin:1", PoolScore: -2, Time: 5, Facets: Facets{Author: "user:a", Interests: []InterestID{}}},
 		{Pin: "pin:1", Time: -1, Facets: Facets{Author: "user:a", Board: "board:b", Interests: []InterestID{"interest:x"}}},
 	} {
-		text, err := json.Marshal(want)
-		must.OK(t, err)
+		text := must.Get(json.Marshal(want))(t)
 		var got PoolItem
-		err = json.Unmarshal(text, &got)
+		err := json.Unmarshal(text, &got)
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("error %v; item (-want +got):\n%s", err, diff)
 		}

@@ -94,8 +94,7 @@ func TestCheckBackward_AcceptsOwnSchemas(t *testing.T) {
 		if err := checkBackward(r.schema, r.schema); err != nil {
 			t.Errorf("%s: %v", r.name, err)
 		}
-		n, err := parseReader(r.schema)
-		must.OK(t, err)
+		n := must.Get(parseReader(r.schema))(t)
 		least := *n
 		least.fields = slices.DeleteFunc(slices.Clone(n.fields), func(f field) bool { return f.def != nil })
 		if _, problems := resolve(n, &least); problems != nil {

@@ -13,8 +13,7 @@ import (
 
 func TestFileWriter_RoundTrip(t *testing.T) {
 	var file bytes.Buffer
-	w, err := NewFileWriter(&file, []byte("id"))
-	must.OK(t, err)
+	w := must.Get(NewFileWriter(&file, []byte("id")))(t)
 	number := 2.5
 	var want []*FiledFeatures
 	for i := range 6 {

@@ -27,8 +27,7 @@ func FuzzDecode(f *testing.F) {
 			checkBad(t, err)
 			return
 		}
-		again, err := r.decode(mustEncode(t, r, rec))
-		must.OK(t, err)
+		again := must.Get(r.decode(mustEncode(t, r, rec)))(t)
 		if diff := sameRecord(rec, again); diff != "" {
 			t.Errorf("decoded again differs (-first +second):\n%s", diff)
 		}
@@ -88,8 +87,7 @@ func FuzzResolve(f *testing.F) {
 // FuzzParseLine parses arbitrary lines. A parsed event must be written, and parse to the same event.
 func FuzzParseLine(f *testing.F) {
 	for _, r := range inputRecords(f, texts{}) {
-		line, err := AppendLine(nil, NewLine(full(r.zero).(Input)))
-		must.OK(f, err)
+		line := must.Get(AppendLine(nil, NewLine(full(r.zero).(Input))))(f)
 		f.Add(line)
 		f.Add(line[:len(line)/2])
 	}
@@ -100,8 +98,7 @@ func FuzzParseLine(f *testing.F) {
 			checkBad(t, err)
 			return
 		}
-		written, err := AppendLine(nil, line)
-		must.OK(t, err)
+		written := must.Get(AppendLine(nil, line))(t)
 		again, err := ParseLine(written)
 		if err != nil {
 			t.Fatalf("%v in %s", err, written)

@@ -59,9 +59,7 @@ func fill(v reflect.Value, n *int) {
 
 func mustEncode(t testing.TB, r record, rec any) []byte {
 	t.Helper()
-	value, err := r.encode(rec)
-	must.OK(t, err)
-	return value
+	return must.Get(r.encode(rec))(t)
 }
 
 // cost runs f and returns the bytes it allocated and how long it took.
@@ -273,8 +271,7 @@ func TestConform(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			n, err := parseSchema(tt.schema)
-			must.OK(t, err)
+			n := must.Get(parseSchema(tt.schema))(t)
 			got := ""
 			if err := conform(n, tt.body); err != nil {
 				got = err.Error()
@@ -343,8 +340,7 @@ func TestDecode_BoundsExpansion(t *testing.T) {
 	for i := range 200_000 {
 		counts.Counts[string([]byte{byte(i & 127), byte(i >> 7 & 127), byte(i >> 14)})] = 0
 	}
-	manyCounts, err := serdeOf[ItemCounts](t, texts{}).Encode(&counts)
-	must.OK(t, err)
+	manyCounts := must.Get(serdeOf[ItemCounts](t, texts{}).Encode(&counts))(t)
 	tests := []struct {
 		name   string
 		decode func() error
@@ -379,8 +375,7 @@ func TestDecode_BoundsExpansion(t *testing.T) {
 func TestDecode_DoesNotReferToValue(t *testing.T) {
 	for _, r := range records(t, texts{}) {
 		value := mustEncode(t, r, full(r.zero))
-		got, err := r.decode(value)
-		must.OK(t, err)
+		got := must.Get(r.decode(value))(t)
 		for i := range value {
 			value[i] = 'X'
 		}
@@ -389,10 +384,8 @@ func TestDecode_DoesNotReferToValue(t *testing.T) {
 		}
 	}
 	s := serdeOf[DeadLetter](t, texts{})
-	value, err := s.Encode(&DeadLetter{Key: []byte("key"), Value: []byte("value")})
-	must.OK(t, err)
-	d, err := s.Decode(value)
-	must.OK(t, err)
+	value := must.Get(s.Encode(&DeadLetter{Key: []byte("key"), Value: []byte("value")}))(t)
+	d := must.Get(s.Decode(value))(t)
 	_ = append(d.Key, "-and-more"...)
 	if string(d.Value) != "value" {
 		t.Errorf("appending to the key made the value %q", d.Value)

@@ -87,8 +87,7 @@ func TestFollowee_Source(t *testing.T) {
 }
 
 func TestShardedID_Layout(t *testing.T) {
-	id, err := ParseShardedID("241294492511762325")
-	must.OK(t, err)
+	id := must.Get(ParseShardedID("241294492511762325"))(t)
 	if shard, typ, local := id.Split(); shard != 3429 || typ != 1 || local != 7075733 {
 		t.Errorf("got %d, %d, %d, want 3429, 1, 7075733", shard, typ, local)
 	}
@@ -99,8 +98,7 @@ func TestShardedID_RoundTrip(t *testing.T) {
 		shard := rapid.Uint32Range(0, MaxShard).Draw(t, "shard")
 		typ := rapid.Uint32Range(0, MaxType).Draw(t, "type")
 		local := rapid.Uint64Range(0, MaxLocal).Draw(t, "local")
-		id, err := MakeShardedID(shard, typ, local)
-		must.OK(t, err)
+		id := must.Get(MakeShardedID(shard, typ, local))(t)
 		again, err := ParseShardedID(id.String())
 		if err != nil || again != id {
 			t.Fatalf("parsed %v, %v, want %v", again, err, id)

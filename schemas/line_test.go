@@ -62,8 +62,7 @@ func TestParseLine(t *testing.T) {
 	}}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := ParseLine([]byte(tt.line))
-			must.OK(t, err)
+			got := must.Get(ParseLine([]byte(tt.line)))(t)
 			if diff := cmp.Diff(tt.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("line (-want +got):\n%s", diff)
 			}

@@ -21,8 +21,7 @@ func TestInput_EqualsOpenAPIDocument(t *testing.T) {
 	var document struct {
 		Components struct{ Schemas map[string]jsonObject }
 	}
-	text, err := os.ReadFile("../serving/api/openapi.json")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("../serving/api/openapi.json"))(t)
 	must.OK(t, json.Unmarshal(text, &document))
 	var events []any
 	for _, stream := range InputStreams() {
@@ -44,8 +43,7 @@ func TestInput_EqualsOpenAPIDocument(t *testing.T) {
 // avroRecord returns the Avro schema of a stream's event.
 func avroRecord(t *testing.T, stream string) (record jsonObject) {
 	t.Helper()
-	text, err := schemaText(NewInput(stream))
-	must.OK(t, err)
+	text := must.Get(schemaText(NewInput(stream)))(t)
 	must.OK(t, json.Unmarshal([]byte(text), &record))
 	return record
 }
@@ -160,7 +158,5 @@ func TestInput_VisitsEveryFieldOfItsSchema(t *testing.T) {
 
 func asJSON(t *testing.T, v any) []byte {
 	t.Helper()
-	text, err := json.Marshal(v)
-	must.OK(t, err)
-	return text
+	return must.Get(json.Marshal(v))(t)
 }

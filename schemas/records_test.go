@@ -42,10 +42,8 @@ type record struct {
 func recordOf(t testing.TB, source SchemaSource, zero any) record {
 	t.Helper()
 	typ := reflect.TypeOf(zero)
-	schema, err := schemaText(reflect.New(typ).Interface())
-	must.OK(t, err)
-	s, err := newFraming("test-value", testID, source, reflect.New(typ).Interface())
-	must.OK(t, err)
+	schema := must.Get(schemaText(reflect.New(typ).Interface()))(t)
+	s := must.Get(newFraming("test-value", testID, source, reflect.New(typ).Interface()))(t)
 	return record{
 		name: typ.String(), file: schemaFile(reflect.New(typ).Interface()), zero: zero, schema: schema,
 		value: func(t *rapid.T) any {
@@ -108,9 +106,7 @@ func draw(t *rapid.T, v reflect.Value) {
 
 func serdeOf[T any](t testing.TB, source SchemaSource) *Serde[T] {
 	t.Helper()
-	s, err := NewSerde[T]("test-value", testID, source)
-	must.OK(t, err)
-	return s
+	return must.Get(NewSerde[T]("test-value", testID, source))(t)
 }
 
 // records returns all record types, those of the input streams first.

@@ -31,8 +31,7 @@ func TestRealSecuredRegistry(t *testing.T) {
 	}
 	open := func(as secure.HTTP) *Registry {
 		t.Helper()
-		r, err := NewRegistryAs(as, "https://"+at+"/apis/ccompat/v7")
-		must.OK(t, err)
+		r := must.Get(NewRegistryAs(as, "https://"+at+"/apis/ccompat/v7"))(t)
 		t.Cleanup(r.Close)
 		return r
 	}
@@ -50,8 +49,7 @@ func TestRealSecuredRegistry(t *testing.T) {
 	}
 	ids := map[string]int{}
 	for _, text := range []string{v1, v2, v1, v2} {
-		id, err := r.Register(t.Context(), subject, text)
-		must.OK(t, err)
+		id := must.Get(r.Register(t.Context(), subject, text))(t)
 		if had, known := ids[text]; known && had != id {
 			t.Errorf("registered again: id %d, want %d", id, had)
 		}

@@ -20,8 +20,7 @@ func startRegistry(t *testing.T) (*Registry, *srfake.Registry) {
 	t.Helper()
 	server := srfake.New()
 	t.Cleanup(server.Close)
-	r, err := NewRegistry(server.URL())
-	must.OK(t, err)
+	r := must.Get(NewRegistry(server.URL()))(t)
 	return r, server
 }
 
@@ -29,8 +28,7 @@ func TestRegister_EverySchema(t *testing.T) {
 	r, _ := startRegistry(t)
 	ids := map[int]string{}
 	for _, rec := range records(t, texts{}) {
-		id, err := r.Register(t.Context(), rec.file+"-value", rec.schema)
-		must.OK(t, err)
+		id := must.Get(r.Register(t.Context(), rec.file+"-value", rec.schema))(t)
 		if other := ids[id]; other != "" {
 			t.Errorf("%s and %s have the same id %d", rec.name, other, id)
 		}
@@ -85,9 +83,8 @@ func TestRegister_ConcurrentSetOfCompatibility(t *testing.T) {
 				http.Error(w, `{"error_code":50001,"message":"it exists already"}`, http.StatusInternalServerError)
 			}))
 			t.Cleanup(front.Close)
-			r, err := NewRegistry(front.URL)
-			must.OK(t, err)
-			_, err = r.Register(t.Context(), "r-value", recordSchema("R", fieldSchema("a", "int")))
+			r := must.Get(NewRegistry(front.URL))(t)
+			_, err := r.Register(t.Context(), "r-value", recordSchema("R", fieldSchema("a", "int")))
 			if refused == 0 {
 				t.Error("nothing was refused")
 			}
@@ -194,8 +191,7 @@ func TestRegistry_Errors(t *testing.T) {
 				tt.answer(w, req)
 			}))
 			defer server.Close()
-			r, err := NewRegistry(server.URL)
-			must.OK(t, err)
+			r := must.Get(NewRegistry(server.URL))(t)
 			var decodeErr error
 			allocated, _ := cost(func() { _, decodeErr = serdeOf[Tick](t, r).Decode(framed(9, 5)) })
 			var bad *BadRecordError
@@ -205,7 +201,7 @@ func TestRegistry_Errors(t *testing.T) {
 			if allocated > 32<<20 {
 				t.Errorf("decode: took %d MiB", allocated>>20)
 			}
-			_, err = r.Register(t.Context(), "x-value", recordSchema("R"))
+			_, err := r.Register(t.Context(), "x-value", recordSchema("R"))
 			if err == nil || !strings.Contains(err.Error(), "x-value") || !strings.Contains(err.Error(), server.URL) {
 				t.Errorf("register: got %v, want an error with subject and address", err)
 			}
@@ -220,9 +216,8 @@ func TestRegistry_Unavailable(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	address := strings.TrimPrefix(server.URL, "http://")
 	server.Close()
-	r, err := NewRegistry(address)
-	must.OK(t, err)
-	_, err = r.SchemaByID(t.Context(), 1)
+	r := must.Get(NewRegistry(address))(t)
+	_, err := r.SchemaByID(t.Context(), 1)
 	if err == nil || errors.Is(err, ErrNoSchema) || !strings.Contains(err.Error(), "schema registry http://"+address) {
 		t.Errorf("got %v, want an error with the address", err)
 	}
@@ -233,8 +228,7 @@ func TestRegistry_Timeout(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-done }))
 	defer server.Close()
 	defer close(done)
-	r, err := NewRegistry(server.URL)
-	must.OK(t, err)
+	r := must.Get(NewRegistry(server.URL))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := r.Register(ctx, "x-value", recordSchema("R")); !errors.Is(err, context.DeadlineExceeded) {
@@ -247,20 +241,15 @@ func TestSerde_OverRegistry(t *testing.T) {
 	r, _ := startRegistry(t)
 	oldText := recordSchema("UserEvent", fieldSchema("id", "string"), fieldSchema("time", "long"),
 		fieldSchema("actor", "string"), fieldSchema("verb", "string"), fieldSchema("object", "string"))
-	oldID, err := r.Register(t.Context(), "users-value", oldText)
-	must.OK(t, err)
-	text, err := Schema[UserEvent]()
-	must.OK(t, err)
-	id, err := r.Register(t.Context(), "users-value", text)
-	must.OK(t, err)
-	s, err := NewSerde[UserEvent]("users-value", id, r)
-	must.OK(t, err)
-	got, err := s.Decode(framed(uint32(oldID), "e", 5, "user:7", "update", "user:7"))
-	must.OK(t, err)
+	oldID := must.Get(r.Register(t.Context(), "users-value", oldText))(t)
+	text := must.Get(Schema[UserEvent]())(t)
+	id := must.Get(r.Register(t.Context(), "users-value", text))(t)
+	s := must.Get(NewSerde[UserEvent]("users-value", id, r))(t)
+	got := must.Get(s.Decode(framed(uint32(oldID), "e", 5, "user:7", "update", "user:7")))(t)
 	want := &UserEvent{Event: Event{ID: "e", Time: 5, Actor: "user:7", Verb: Update, Object: "user:7"}}
 	if diff := sameRecord(want, got); diff != "" {
 		t.Errorf("decoded (-want +got):\n%s", diff)
 	}
-	_, err = s.Decode(framed(uint32(id+100), 5))
+	_, err := s.Decode(framed(uint32(id+100), 5))
 	checkBad(t, err)
 }

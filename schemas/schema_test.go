@@ -17,8 +17,7 @@ import (
 func TestSchema_MatchesType(t *testing.T) {
 	for _, r := range records(t, texts{}) {
 		t.Run(r.file, func(t *testing.T) {
-			n, err := parseReader(r.schema)
-			must.OK(t, err)
+			n := must.Get(parseReader(r.schema))(t)
 			typ := reflect.TypeOf(r.zero)
 			if n.name != typ.Name() {
 				t.Errorf("schema is named %s, want %s", n.name, typ.Name())
@@ -98,8 +97,7 @@ func matchType(t *testing.T, path string, n *node, typ reflect.Type) {
 // TestSchema_Files compares the directory with the records: no file without a record, none used twice. Some records are only
 // parts of others.
 func TestSchema_Files(t *testing.T) {
-	entries, err := schemaFiles.ReadDir("avsc")
-	must.OK(t, err)
+	entries := must.Get(schemaFiles.ReadDir("avsc"))(t)
 	got, want := []string(nil), []string{"facets", "neighbor", "served_item"}
 	for _, e := range entries {
 		got = append(got, strings.TrimSuffix(e.Name(), ".avsc"))
@@ -148,12 +146,10 @@ func TestParseSchema_RejectsInvalidSchemas(t *testing.T) {
 
 // TestAvroLibrary_IsImportedInTwoFiles keeps the Avro library replaceable: only two files import it. Tests may use it as an oracle.
 func TestAvroLibrary_IsImportedInTwoFiles(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	must.OK(t, err)
+	files := must.Get(filepath.Glob("*.go"))(t)
 	var got []string
 	for _, name := range files {
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
-		must.OK(t, err)
+		f := must.Get(parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly))(t)
 		for _, imp := range f.Imports {
 			if strings.Contains(imp.Path.Value, "avro") && !strings.HasSuffix(name, "_test.go") {
 				got = append(got, name)

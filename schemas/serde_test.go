@@ -71,11 +71,10 @@ func fieldSchema(name, typ string) string {
 
 func TestEncode_Golden(t *testing.T) {
 	s := serdeOf[ActionEvent](t, texts{})
-	got, err := s.Encode(&ActionEvent{
+	got := must.Get(s.Encode(&ActionEvent{
 		Event: Event{ID: "e", Time: -1, Actor: "user:7", Verb: Save, Object: "pin:42"},
 		Board: "board:9", Attributes: map[string]string{"k": "v"},
-	})
-	must.OK(t, err)
+	}))(t)
 	want := framed(testID, "e", -1, "user:7", "save", "pin:42", 1, "board:9", "", 1, "k", "v", 0)
 	if !bytes.Equal(got, want) {
 		t.Errorf("got  %x\nwant %x", got, want)
@@ -224,10 +223,8 @@ func TestDecode_OtherWriters(t *testing.T) {
 func TestRewrite_IsBounded(t *testing.T) {
 	reader := recordSchema("R", fieldSchema("a", `{"type":"array","items":{"type":"record","name":"I","fields":[{"name":"x","type":"boolean"},{"name":"y","type":"string","default":"`+strings.Repeat("y", 1000)+`"}]}}`))
 	writer := recordSchema("R", fieldSchema("a", `{"type":"array","items":{"type":"record","name":"I","fields":[{"name":"x","type":"boolean"}]}}`))
-	r, err := parseReader(reader)
-	must.OK(t, err)
-	w, err := parseSchema(writer)
-	must.OK(t, err)
+	r := must.Get(parseReader(reader))(t)
+	w := must.Get(parseSchema(writer))(t)
 	step, problems := resolve(r, w)
 	if problems != nil {
 		t.Fatal(problems)

@@ -54,15 +54,12 @@ func fakeSecured(t *testing.T) secured {
 	t.Helper()
 	s := secured{dir: filepath.Join(t.TempDir(), "certificates")}
 	must.OK(t, securetest.Write(s.dir))
-	pair, err := tls.LoadX509KeyPair(s.file(securetest.Server), s.file(securetest.Server))
-	must.OK(t, err)
-	text, err := os.ReadFile(s.file(securetest.CA))
-	must.OK(t, err)
+	pair := must.Get(tls.LoadX509KeyPair(s.file(securetest.Server), s.file(securetest.Server)))(t)
+	text := must.Get(os.ReadFile(s.file(securetest.CA)))(t)
 	ca := x509.NewCertPool()
 	ca.AppendCertsFromPEM(text)
 	start := func(opts ...kfake.Opt) string {
-		c, err := kfake.NewCluster(append(opts, kfake.NumBrokers(1))...)
-		must.OK(t, err)
+		c := must.Get(kfake.NewCluster(append(opts, kfake.NumBrokers(1))...))(t)
 		t.Cleanup(c.Close)
 		return c.ListenAddrs()[0]
 	}
@@ -110,8 +107,7 @@ func everyClient(t *testing.T, s secured) {
 		{"certificate", s.mutual, certificate},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			k, err := c.as.Kafka([]string{c.at}, 1)
-			must.OK(t, err)
+			k := must.Get(c.as.Kafka([]string{c.at}, 1))(t)
 			checkClients(t, k, fmt.Sprintf("secured-%s-%d", c.name, time.Now().UnixNano()))
 			k.Dial = new(net.Dialer).DialContext
 			checkClients(t, k, fmt.Sprintf("dialled-%s-%d", c.name, time.Now().UnixNano()))
@@ -125,8 +121,7 @@ func checkClients(t *testing.T, k topics.Kafka, topic string) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	must.Get(topics.Apply(ctx, k, []topics.Topic{{Name: topic, Partitions: 1, Replicas: 1, InSync: 1}}))(t)
-	tx, err := k.Transactional(topic)
-	must.OK(t, err)
+	tx := must.Get(k.Transactional(topic))(t)
 	defer tx.Close()
 	must.OK(t, tx.BeginTransaction())
 	must.OK(t, tx.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: []byte("v")}).FirstErr())
@@ -134,7 +129,7 @@ func checkClients(t *testing.T, k topics.Kafka, topic string) {
 	got := 0
 	until, end := context.WithCancel(ctx)
 	defer end()
-	err = topics.Consume(until, topics.ConsumerConfig{Kafka: k, Group: topic + "-franz", Topics: []string{topic}}, func(_ context.Context, records []*kgo.Record) error {
+	err := topics.Consume(until, topics.ConsumerConfig{Kafka: k, Group: topic + "-franz", Topics: []string{topic}}, func(_ context.Context, records []*kgo.Record) error {
 		got += len(records)
 		end()
 		return nil
@@ -227,8 +222,7 @@ func refused(t *testing.T, s secured) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			k, err := c.as.Kafka([]string{s.broker}, 1)
-			must.OK(t, err)
+			k := must.Get(c.as.Kafka([]string{s.broker}, 1))(t)
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			for what, try := range map[string]func() error{

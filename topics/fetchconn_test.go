@@ -29,8 +29,7 @@ func testRecord(offset int, value []byte, headers int) []byte {
 func testBatch(t testing.TB, codec kgo.CompressionCodec, attributes int16, claimed int, records ...[]byte) []byte {
 	t.Helper()
 	raw := bytes.Join(records, nil)
-	compressor, err := kgo.DefaultCompressor(codec)
-	must.OK(t, err)
+	compressor := must.Get(kgo.DefaultCompressor(codec))(t)
 	if compressor != nil {
 		var kind kgo.CompressionCodecType
 		raw, kind = compressor.Compress(new(bytes.Buffer), raw)
@@ -47,8 +46,7 @@ func testBatch(t testing.TB, codec kgo.CompressionCodec, attributes int16, claim
 
 func newBounder(t testing.TB) *bounder {
 	t.Helper()
-	unpack, err := decompressor()
-	must.OK(t, err)
+	unpack := must.Get(decompressor())(t)
 	return &bounder{unpack: unpack, budget: MaxDecompressedBytes}
 }
 

@@ -19,10 +19,8 @@ import (
 // without committing readers are counted, too.
 func TestFlows_CountRecordsAndLag(t *testing.T) {
 	w := newWire(t)
-	profile, err := topics.ProfileOf(t.Context(), w.Kafka)
-	must.OK(t, err)
-	log, err := topics.NewLog(w.Kafka)
-	must.OK(t, err)
+	profile := must.Get(topics.ProfileOf(t.Context(), w.Kafka))(t)
+	log := must.Get(topics.NewLog(w.Kafka))(t)
 	defer log.Close()
 	flows := func() map[string]topics.Flow {
 		t.Helper()
@@ -41,7 +39,7 @@ func TestFlows_CountRecordsAndLag(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	n := 0
-	err = topics.Consume(ctx, topics.ConsumerConfig{Kafka: w.Kafka, Group: "mill", Topics: []string{topics.Pins}},
+	err := topics.Consume(ctx, topics.ConsumerConfig{Kafka: w.Kafka, Group: "mill", Topics: []string{topics.Pins}},
 		func(_ context.Context, rs []*kgo.Record) error {
 			if n += len(rs); n == 5 {
 				stop() // Consume commits before it leaves
@@ -81,8 +79,7 @@ func TestFlows_ReportSlowestProcess(t *testing.T) {
 	waiting := func() int64 {
 		t.Helper()
 		reader := topics.Reader{Group: "shelves", Topics: []string{topics.Edges}, Each: true}
-		list, err := l.Flows(t.Context(), topics.Catalogue(topics.Profile{Embedded: true}), []topics.Reader{reader})
-		must.OK(t, err)
+		list := must.Get(l.Flows(t.Context(), topics.Catalogue(topics.Profile{Embedded: true}), []topics.Reader{reader}))(t)
 		i := slices.IndexFunc(list, func(f topics.Flow) bool { return f.Topic == topics.Edges })
 		if len(list[i].Readers) != 1 || list[i].Readers[0].Group != "shelves" {
 			t.Fatalf("readers of edges: %+v, want shelves", list[i].Readers)

@@ -25,8 +25,7 @@ func (w *wire) deleted(t *testing.T, user schemas.UserID, at schemas.Micros) *kg
 	t.Helper()
 	r := &kgo.Record{Topic: topics.UsersDeleted, Key: []byte(user)}
 	if at > 0 {
-		value, err := w.Streams.UsersDeleted.Encode(&schemas.DeletedUser{User: user, Time: at})
-		must.OK(t, err)
+		value := must.Get(w.Streams.UsersDeleted.Encode(&schemas.DeletedUser{User: user, Time: at}))(t)
 		r.Value = value
 	}
 	return r
@@ -159,8 +158,7 @@ func (f *flakyRegistry) SchemaByID(context.Context, int) (string, error) {
 // the record when it is called again.
 func TestGlobalTable_RetriesWhenRegistryIsUnavailable(t *testing.T) {
 	w := newWire(t)
-	known, err := schemas.NewRegistry(w.Registry)
-	must.OK(t, err)
+	known := must.Get(schemas.NewRegistry(w.Registry))(t)
 	registry := &flakyRegistry{Registry: known, failing: 1}
 	streams, err := topics.Open(t.Context(), registry)
 	must.OK(t, err)

@@ -26,8 +26,7 @@ import (
 // grantsOf returns the permissions of a role, by resource.
 func grantsOf(t *testing.T, role string) map[string][]string {
 	t.Helper()
-	grants, err := topics.Grants(role, topics.Catalogue(oneBroker()))
-	must.OK(t, err)
+	grants := must.Get(topics.Grants(role, topics.Catalogue(oneBroker())))(t)
 	of := map[string][]string{}
 	for _, g := range grants {
 		name := g.Kind + " " + g.Name
@@ -133,12 +132,10 @@ func acls(t *testing.T, adm *kadm.Client, principal string, grants []topics.Gran
 		}
 		var ops []kadm.ACLOperation
 		for _, name := range g.Operations {
-			op, err := kmsg.ParseACLOperation(name)
-			must.OK(t, err)
+			op := must.Get(kmsg.ParseACLOperation(name))(t)
 			ops = append(ops, op)
 		}
-		results, err := adm.CreateACLs(t.Context(), b.Operations(ops...))
-		must.OK(t, err)
+		results := must.Get(adm.CreateACLs(t.Context(), b.Operations(ops...)))(t)
 		for _, r := range results {
 			if r.Err != nil {
 				t.Fatalf("%s: %v", g, r.Err)
@@ -154,8 +151,7 @@ func guarded(t *testing.T, users ...string) (admin topics.Kafka, as func(user st
 	for _, u := range users {
 		opts = append(opts, kfake.User(topics.ScramSHA256, u, securetest.Literal))
 	}
-	c, err := kfake.NewCluster(opts...)
-	must.OK(t, err)
+	c := must.Get(kfake.NewCluster(opts...))(t)
 	t.Cleanup(c.Close)
 	as = func(user string) topics.Kafka {
 		login := topics.SASL{Mechanism: topics.ScramSHA256, Login: secure.Login{User: user, Password: securetest.Literal}}
@@ -168,11 +164,9 @@ func guarded(t *testing.T, users ...string) (admin topics.Kafka, as func(user st
 
 func TestVerifyAccess_NamesMissingPermissions(t *testing.T) {
 	admin, as := guarded(t, "stranger", "almost", "whole")
-	adm, err := admin.Admin()
-	must.OK(t, err)
+	adm := must.Get(admin.Admin())(t)
 	t.Cleanup(adm.Close)
-	grants, err := topics.Grants(topics.RoleProcess, topics.Catalogue(oneBroker()))
-	must.OK(t, err)
+	grants := must.Get(topics.Grants(topics.RoleProcess, topics.Catalogue(oneBroker())))(t)
 	acls(t, adm, "User:whole", grants)
 	acls(t, adm, "User:almost", slices.DeleteFunc(slices.Clone(grants), func(g topics.Grant) bool {
 		return g.Name == topics.Deliveries || g.Name == topics.Fanout
@@ -215,11 +209,9 @@ func TestVerifyAccess_NamesMissingPermissions(t *testing.T) {
 func admitted(t *testing.T, role string, without map[string]func(topics.Grant) bool) (admin topics.Kafka, as func(user string) topics.Kafka) {
 	t.Helper()
 	admin, as = guarded(t, slices.Sorted(maps.Keys(without))...)
-	adm, err := admin.Admin()
-	must.OK(t, err)
+	adm := must.Get(admin.Admin())(t)
 	t.Cleanup(adm.Close)
-	grants, err := topics.Grants(role, topics.Catalogue(oneBroker()))
-	must.OK(t, err)
+	grants := must.Get(topics.Grants(role, topics.Catalogue(oneBroker())))(t)
 	for user, lacks := range without {
 		acls(t, adm, "User:"+user, slices.DeleteFunc(slices.Clone(grants), lacks))
 	}
@@ -254,10 +246,8 @@ func TestGrants_SufficeForServe(t *testing.T) {
 	admin, as := admitted(t, topics.RoleServe, map[string]func(topics.Grant) bool{"serve": func(topics.Grant) bool { return false }})
 	registry := srfake.New()
 	t.Cleanup(registry.Close)
-	client, err := schemas.NewRegistry(registry.URL())
-	must.OK(t, err)
-	streams, err := topics.Open(t.Context(), client)
-	must.OK(t, err)
+	client := must.Get(schemas.NewRegistry(registry.URL()))(t)
+	streams := must.Get(topics.Open(t.Context(), client))(t)
 	root, serve := topicstest.On(t, admin, streams), topicstest.On(t, as("serve"), streams)
 	retry := func(k topics.Kafka) (int, error) {
 		done, err := ops.RetryDeadLetters(t.Context(), k, streams, "ann")
@@ -308,14 +298,13 @@ func TestVerifyAll_ChecksGenerationsOfRole(t *testing.T) {
 	for role, works := range map[string]bool{
 		topics.RoleProcess: true, topics.RoleOperate: true, topics.RoleServe: false, topics.RoleMaterialize: false,
 	} {
-		grants, err := topics.Grants(role, topics.Catalogue(oneBroker()))
-		must.OK(t, err)
+		grants := must.Get(topics.Grants(role, topics.Catalogue(oneBroker())))(t)
 		acls(t, adm, "User:"+role, grants)
 		if _, err := topics.VerifyAll(t.Context(), as(role), role); err != nil {
 			t.Errorf("%s: %v, want no difference", role, err)
 		}
 		w.SetConfig("pools.2-table", "max.message.bytes", "1000")
-		_, err = topics.VerifyAll(t.Context(), as(role), role)
+		_, err := topics.VerifyAll(t.Context(), as(role), role)
 		reported := err != nil && strings.Contains(err.Error(), "pools.2-table: max.message.bytes is 1000")
 		if reported != works || err != nil && !reported {
 			t.Errorf("%s: %v, want it reported: %t", role, err, works)

@@ -49,7 +49,7 @@ func goFiles(t *testing.T) []string {
 	t.Helper()
 	must.Get(os.Stat("../go.mod"))(t)
 	var paths []string
-	err := fs.WalkDir(os.DirFS(".."), ".", func(path string, d fs.DirEntry, err error) error {
+	must.OK(t, fs.WalkDir(os.DirFS(".."), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -60,15 +60,13 @@ func goFiles(t *testing.T) []string {
 			paths = append(paths, path)
 		}
 		return nil
-	})
-	must.OK(t, err)
+	}))
 	return paths
 }
 
 func makersIn(t *testing.T, path string) []string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-	must.OK(t, err)
+	file := must.Get(parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution))(t)
 	var calls []string
 	ast.Inspect(file, func(n ast.Node) bool {
 		if sel, ok := n.(*ast.SelectorExpr); ok {

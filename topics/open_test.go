@@ -54,10 +54,8 @@ func TestPublisher_EncodesEveryInputStream(t *testing.T) {
 func TestStreamRoundTrip(t *testing.T) {
 	w := newWire(t)
 	want := &schemas.Edge{User: "user:a", Other: "board:b", Kind: schemas.FollowEdge, Live: true, Time: 7}
-	value, err := w.Streams.Edges.Encode(want)
-	must.OK(t, err)
-	got, err := w.Streams.Edges.Decode(value)
-	must.OK(t, err)
+	value := must.Get(w.Streams.Edges.Encode(want))(t)
+	got := must.Get(w.Streams.Edges.Decode(value))(t)
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("decoded (-want +got):\n%s", d)
 	}
@@ -100,9 +98,8 @@ func TestOpen_ReportsUnavailableRegistryOnce(t *testing.T) {
 		"no server":    {"127.0.0.1:1", "refused"},
 		"unauthorized": {server.URL, "status 401"},
 	} {
-		registry, err := schemas.NewRegistry(c.at)
-		must.OK(t, err)
-		_, err = topics.Open(t.Context(), registry)
+		registry := must.Get(schemas.NewRegistry(c.at))(t)
+		_, err := topics.Open(t.Context(), registry)
 		if !errors.Is(err, schemas.ErrRegistryUnavailable) || !strings.Contains(err.Error(), c.want) || strings.Count(err.Error(), "look up") != 1 {
 			t.Errorf("%s: got %v, want %q, once", name, err, c.want)
 		}

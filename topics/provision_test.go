@@ -23,8 +23,7 @@ func oneBroker() topics.Profile { return topics.Profile{Partitions: 2, Replicas:
 // brokers starts n brokers that support the settings of topics.
 func brokers(t *testing.T, n int) topics.Kafka {
 	t.Helper()
-	c, err := kfake.NewCluster(kfake.NumBrokers(n))
-	must.OK(t, err)
+	c := must.Get(kfake.NewCluster(kfake.NumBrokers(n)))(t)
 	t.Cleanup(c.Close)
 	return topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 2}
 }
@@ -37,8 +36,7 @@ func TestApply_CreatesWhatVerifyExpects(t *testing.T) {
 			if err := topics.Verify(t.Context(), w.Kafka, want); err == nil || strings.Count(err.Error(), "missing") != len(want) {
 				t.Errorf("Verify before Apply = %v, want every topic missing", err)
 			}
-			done, err := topics.Apply(t.Context(), w.Kafka, want)
-			must.OK(t, err)
+			done := must.Get(topics.Apply(t.Context(), w.Kafka, want))(t)
 			if got := len(done.Create); got != len(want) {
 				t.Errorf("Apply created %d topics, want %d", got, len(want))
 			}
@@ -73,9 +71,7 @@ func (w *wire) topicConfigs(t *testing.T, list []topics.Topic) kadm.ResourceConf
 	for _, topic := range list {
 		names = append(names, topic.Name)
 	}
-	configs, err := adm.DescribeTopicConfigs(t.Context(), names...)
-	must.OK(t, err)
-	return configs
+	return must.Get(adm.DescribeTopicConfigs(t.Context(), names...))(t)
 }
 
 func TestApply_AltersSettings(t *testing.T) {
@@ -83,8 +79,7 @@ func TestApply_AltersSettings(t *testing.T) {
 	must.Get(topics.Apply(t.Context(), w.Kafka, topics.Catalogue(oneBroker())))(t)
 	longer := oneBroker()
 	longer.Actions = 30 * 24 * time.Hour
-	done, err := topics.Apply(t.Context(), w.Kafka, topics.Catalogue(longer))
-	must.OK(t, err)
+	done := must.Get(topics.Apply(t.Context(), w.Kafka, topics.Catalogue(longer)))(t)
 	want := []topics.Setting{{Topic: "actions", Key: "retention.ms", Have: "604800000", Want: "2592000000"}}
 	if d := cmp.Diff(want, done.Alter); d != "" {
 		t.Errorf("Apply altered (-want +got):\n%s", d)
@@ -111,8 +106,7 @@ func TestApply_ReportsEveryConflict(t *testing.T) {
 			t.Errorf("Apply = %v, want an error with %q", err, text)
 		}
 	}
-	have, err := adm.ListTopics(t.Context())
-	must.OK(t, err)
+	have := must.Get(adm.ListTopics(t.Context()))(t)
 	if got := have.Names(); !slices.Equal(got, []string{"follows", "pins"}) {
 		t.Errorf("after a conflict the topics are %v", got)
 	}
@@ -171,11 +165,9 @@ func TestApply_SetsRetentionOfActions(t *testing.T) {
 	kept := map[string]string{}
 	for _, actions := range []time.Duration{0, 30 * 24 * time.Hour} {
 		k.Actions = actions
-		profile, err := topics.ProfileOf(t.Context(), k)
-		must.OK(t, err)
+		profile := must.Get(topics.ProfileOf(t.Context(), k))(t)
 		must.Get(topics.Apply(t.Context(), k, topics.Catalogue(profile)))(t)
-		configs, err := topicstest.On(t, k, nil).Admin().DescribeTopicConfigs(t.Context(), topics.Actions, topics.ActionsJoined)
-		must.OK(t, err)
+		configs := must.Get(topicstest.On(t, k, nil).Admin().DescribeTopicConfigs(t.Context(), topics.Actions, topics.ActionsJoined))(t)
 		for _, topic := range configs {
 			for _, c := range topic.Configs {
 				if c.Key == "retention.ms" {

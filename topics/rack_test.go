@@ -60,15 +60,13 @@ func TestRealKafkaRack(t *testing.T) {
 	k := topics.Kafka{Brokers: brokers, Partitions: 1}
 	topic := fmt.Sprintf("rack-%d", time.Now().UnixNano())
 	must.Get(topics.Apply(t.Context(), k, []topics.Topic{{Name: topic, Partitions: 1, Replicas: 3, InSync: 3}}))(t)
-	client, err := k.Client(kgo.ProducerBatchCompression(kgo.NoCompression()))
-	must.OK(t, err)
+	client := must.Get(k.Client(kgo.ProducerBatchCompression(kgo.NoCompression())))(t)
 	defer client.Close()
 	const size, n = 100_000, 40
 	for range n { // on all three brokers when acknowledged
 		must.OK(t, client.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: make([]byte, size)}).FirstErr())
 	}
-	leader, err := leaderOf(t, k, topic)
-	must.OK(t, err)
+	leader := must.Get(leaderOf(t, k, topic))(t)
 	near := leader%3 + 1 // not the leader
 	for name, read := range map[string]func(ctx context.Context, k topics.Kafka) error{
 		"franz-go": func(ctx context.Context, k topics.Kafka) error {

@@ -15,8 +15,7 @@ import (
 // These settings differ from the defaults or from a likely mistake. With any other value, records are lost, or aborted
 // records are read. Such faults rarely show in a running program, so the test compares the values themselves.
 func TestClient_SettingsThatKeepRecords(t *testing.T) {
-	client, err := topics.Kafka{Brokers: []string{"127.0.0.1:1"}}.Client()
-	must.OK(t, err)
+	client := must.Get(topics.Kafka{Brokers: []string{"127.0.0.1:1"}}.Client())(t)
 	t.Cleanup(client.Close)
 	for _, c := range []struct {
 		name string
@@ -36,8 +35,7 @@ func TestClient_SettingsThatKeepRecords(t *testing.T) {
 
 // Goka's defaults differ for each of these.
 func TestSarama_SettingsThatKeepRecords(t *testing.T) {
-	c, err := topics.Kafka{Brokers: []string{"127.0.0.1:1"}}.Sarama()
-	must.OK(t, err)
+	c := must.Get(topics.Kafka{Brokers: []string{"127.0.0.1:1"}}.Sarama())(t)
 	if got := c.Consumer.IsolationLevel; got != sarama.ReadCommitted {
 		t.Errorf("isolation level: got %v, want read committed", got)
 	}

@@ -15,8 +15,7 @@ import (
 // A store lags where its group has committed less than the other group had; keys of other partitions are not affected.
 func TestStoreLag_FollowsCommittedOffsets(t *testing.T) {
 	w := newWire(t)
-	log, err := topics.NewLog(w.Kafka)
-	must.OK(t, err)
+	log := must.Get(topics.NewLog(w.Kafka))(t)
 	defer log.Close()
 	const held = "user:1"
 	partition := topics.Partition(held, topics.EmbeddedPartitions)

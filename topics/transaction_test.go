@@ -45,8 +45,7 @@ func (h *holding) Partition(r *kgo.Record, _ int) int {
 func holdingClient(t *testing.T, w *wire) (*kgo.Client, *holding) {
 	t.Helper()
 	h := newHolding(topics.Edges)
-	tx, err := w.Kafka.Transactional("tx", kgo.RecordPartitioner(h))
-	must.OK(t, err)
+	tx := must.Get(w.Kafka.Transactional("tx", kgo.RecordPartitioner(h)))(t)
 	t.Cleanup(tx.Close)
 	return tx, h
 }
@@ -74,8 +73,7 @@ func TestEndTransaction_CommitsFirstTransactionOfTopic(t *testing.T) {
 	close(h.goOn)
 	must.OK(t, <-acknowledged)
 	must.OK(t, topics.EndTransaction(t.Context(), tx, kgo.TryCommit, topics.Edges))
-	in, err := w.Kafka.Client(kgo.ConsumeTopics(topics.Edges))
-	must.OK(t, err)
+	in := must.Get(w.Kafka.Client(kgo.ConsumeTopics(topics.Edges)))(t)
 	defer in.Close()
 	got := 0
 	eventually.True(t, "both records are readable", func() bool {

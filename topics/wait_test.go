@@ -262,8 +262,7 @@ func TestWait_IgnoresMarkersAndAbortedRecords(t *testing.T) {
 // begin sends records in a transaction of a new producer, and leaves it open.
 func (w *wire) begin(t *testing.T, records ...*kgo.Record) *kgo.Client {
 	t.Helper()
-	tx, err := w.Kafka.Transactional("tx", kgo.RecordPartitioner(topics.ByOwner()))
-	must.OK(t, err)
+	tx := must.Get(w.Kafka.Transactional("tx", kgo.RecordPartitioner(topics.ByOwner())))(t)
 	t.Cleanup(tx.Close)
 	must.OK(t, tx.BeginTransaction())
 	must.OK(t, tx.ProduceSync(t.Context(), records...).FirstErr())

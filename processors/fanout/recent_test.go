@@ -35,8 +35,7 @@ func TestRecentOf_Withdrawn(t *testing.T) {
 func TestParseRecent_RoundTrip(t *testing.T) {
 	r := recentOf(&schemas.Publication{Followee: "board:wood", PinVersion: bowl}, time.Second)
 	row, value := string(r.row()), string(appendRecent(nil, &r))
-	got, err := parseRecent(row, value)
-	must.OK(t, err)
+	got := must.Get(parseRecent(row, value))(t)
 	want := recent{withdrawn: true, DeliveredPin: schemas.DeliveredPin{
 		Pin: "pin:bowl", Version: 7, PinContent: schemas.PinContent{Facets: bowl.Facets, Created: 5e6}, BaseScore: score.Base(2, 5e6, time.Second),
 	}}

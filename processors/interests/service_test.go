@@ -93,8 +93,7 @@ func TestService_ListsEachTermInOneState(t *testing.T) {
 		c.change(&s.Config)
 		got := map[string]string{}
 		for _, state := range []schemas.TermState{schemas.TermCandidate, schemas.TermAccepted, schemas.TermMerged, schemas.TermBlocked} {
-			list, err := s.Terms(t.Context(), state, 100)
-			must.OK(t, err)
+			list := must.Get(s.Terms(t.Context(), state, 100))(t)
 			for _, d := range list {
 				got[d.Term] += fmt.Sprintf("%s, %d pins %s", state, d.Pins, d.Reason)
 			}
@@ -127,8 +126,7 @@ func TestService_OmitsDeletedPinsFromEvidence(t *testing.T) {
 		Rows:    fakeRows{evidence: []schemas.PinID{"pin:erased", "pin:present", "pin:deleted", "pin:unknown"}},
 		Deleted: deletedtest.Of("user:erased"), Pins: store,
 	}
-	list, err := s.Interests(t.Context(), "user:reader", 10)
-	must.OK(t, err)
+	list := must.Get(s.Interests(t.Context(), "user:reader", 10))(t)
 	var got []schemas.PinID
 	for _, e := range list[0].Evidence {
 		got = append(got, e.Pin)

@@ -44,8 +44,7 @@ func (w *wire) lag(group string) int64 {
 
 func produce[T any](t *testing.T, w *wire, s topics.Stream[T], key string, rec T) {
 	t.Helper()
-	value, err := s.Encode(&rec)
-	must.OK(t, err)
+	value := must.Get(s.Encode(&rec))(t)
 	w.Produce(s.Name, key, value)
 }
 
@@ -56,10 +55,9 @@ func (w *wire) sink(t *testing.T, cfg materialize.Config, store materialize.Stor
 
 func (w *wire) named(t *testing.T, name string, cfg materialize.Config, store materialize.Store, metrics prometheus.Registerer) *materialize.Sink {
 	t.Helper()
-	s, err := materialize.New(cfg, materialize.Env{
+	s := must.Get(materialize.New(cfg, materialize.Env{
 		Kafka: w.Kafka, Streams: w.Streams, Name: name, Store: store, Metrics: metrics, Deleted: deletedtest.Of(),
-	})
-	must.OK(t, err)
+	}))(t)
 	return s
 }
 
@@ -71,8 +69,7 @@ func running(t *testing.T, s *materialize.Sink) (stop func() error) {
 
 func openStore(t *testing.T) *feedstore.Store {
 	t.Helper()
-	s, err := feedstore.Open(t.TempDir(), feedstore.DefaultConfig(), slog.New(slog.DiscardHandler))
-	must.OK(t, err)
+	s := must.Get(feedstore.Open(t.TempDir(), feedstore.DefaultConfig(), slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(func() { must.OK(t, s.Close()) })
 	return s
 }
@@ -188,8 +185,7 @@ func (h *hangingStore) Write(ctx context.Context, batch materialize.Batch) error
 // behindSeconds returns the current value of the lag metric.
 func behindSeconds(t *testing.T, reg *prometheus.Registry) float64 {
 	t.Helper()
-	families, err := reg.Gather()
-	must.OK(t, err)
+	families := must.Get(reg.Gather())(t)
 	for _, f := range families {
 		if f.GetName() == "smartfeed_materialize_lag_seconds" {
 			return f.GetMetric()[0].GetGauge().GetValue()
@@ -203,8 +199,7 @@ func behindSeconds(t *testing.T, reg *prometheus.Registry) float64 {
 func TestSink_ReportsLagOfUnavailableStore(t *testing.T) {
 	w := newWire(t)
 	store := &hangingStore{Store: openStore(t), begun: make(chan struct{}, 10), outcomes: make(chan error)}
-	value, err := w.Streams.FeedEntries.Encode(&schemas.FeedEntries{User: "user:1", First: 1, Items: []schemas.ServedItem{{}}})
-	must.OK(t, err)
+	value := must.Get(w.Streams.FeedEntries.Encode(&schemas.FeedEntries{User: "user:1", First: 1, Items: []schemas.ServedItem{{}}}))(t)
 	old := &kgo.Record{Topic: topics.FeedEntries, Key: []byte("user:1"), Value: value, Timestamp: time.Now().Add(-time.Hour)}
 	client, err := w.Kafka.Client(kgo.RecordDeliveryTimeout(24 * time.Hour)) // the delivery timeout starts with the timestamp of the record
 	must.OK(t, err)
@@ -300,22 +295,19 @@ func TestSink_StopsAtARetentionGap(t *testing.T) {
 	for range 2 {
 		produce(t, w, w.Streams.Edges, "user:1", edge)
 	}
-	adm, err := w.Kafka.Admin()
-	must.OK(t, err)
+	adm := must.Get(w.Kafka.Admin())(t)
 	defer adm.Close()
 	gap := kadm.Offsets{}
 	gap.AddOffset(topics.Edges, topics.Partition("user:1", w.Kafka.Partitions), 2, -1)
-	_, err = adm.DeleteRecords(t.Context(), gap)
-	must.OK(t, err)
+	must.Get(adm.DeleteRecords(t.Context(), gap))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
 	defer cancel()
-	err = sink.Run(ctx)
+	err := sink.Run(ctx)
 	var changed *topics.ChangedTopicError
 	if !errors.As(err, &changed) || !strings.Contains(err.Error(), `run "smartfeed feed-store refill --store standby"`) {
 		t.Errorf("got %v, want a ChangedTopicError that names the command", err)
 	}
-	_, err = ops.Refill(t.Context(), w.Kafka, "standby")
-	must.OK(t, err)
+	must.Get(ops.Refill(t.Context(), w.Kafka, "standby"))(t)
 	must.OK(t, running(t, sink)())
 }
 
@@ -352,8 +344,7 @@ func TestSink_BoundsEntriesPerWrite(t *testing.T) {
 func TestSink_SendsBadRecordsToDeadLetters(t *testing.T) {
 	w, store := newWire(t), openStore(t)
 	good := schemas.FeedEntries{User: "user:1", First: 1, Items: []schemas.ServedItem{{}}}
-	framed, err := w.Streams.FeedEntries.Encode(&good)
-	must.OK(t, err)
+	framed := must.Get(w.Streams.FeedEntries.Encode(&good))(t)
 	w.Produce(topics.FeedEntries, "user:1", []byte("malformed"))
 	w.Produce(topics.FeedEntries, "user:1", []byte(nil))
 	w.Produce(topics.FeedEntries, "user:1", framed[:len(framed)-1])

@@ -11,6 +11,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/processors/pools/generator"
@@ -38,12 +39,9 @@ func (r *rig) requestChunk(id string, returned bool) *schemas.Chunk {
 	r.Eventually("the partition", func() bool { return r.member.Owns(topics.Pools, string(reader)) })
 	ctx, cancel := context.WithTimeout(r.t.Context(), proctest.Patience)
 	defer cancel()
-	chunk, err := r.generator.Chunk(ctx, schemas.ChunkRequest{
+	chunk := must.Get(r.generator.Chunk(ctx, schemas.ChunkRequest{
 		Served: id, User: reader, Feed: "plain", Limit: 10, Time: schemas.MicrosOf(time.Now()), Announced: returned,
-	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	}))(r.t)
 	r.generator.Settle(reader, id, schemas.Failed) // none of it is shown
 	return chunk
 }

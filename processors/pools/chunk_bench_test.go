@@ -86,8 +86,7 @@ func newChunkBench(b *testing.B, users int) *chunkBench {
 		c.SessionTimeout = time.Minute // a busy machine does not lose its membership
 	}
 	member := w.StartWith("a", own, pools.Group(pools.DefaultConfig(), w.Streams, deletedtest.Of()))
-	log, err := topics.NewLog(w.Kafka)
-	must.OK(b, err)
+	log := must.Get(topics.NewLog(w.Kafka))(b)
 	b.Cleanup(log.Close)
 	r := &chunkBench{}
 	byPartition := make([][]schemas.UserID, w.Kafka.Partitions)
@@ -104,10 +103,9 @@ func newChunkBench(b *testing.B, users int) *chunkBench {
 		}
 	}
 	w.WaitIdle()
-	r.generator, err = generator.New(pools.DefaultConfig(), generator.DefaultConfig(), generator.Deps{
+	r.generator = must.Get(generator.New(pools.DefaultConfig(), generator.DefaultConfig(), generator.Deps{
 		Rows: member.View(topics.Pools), End: generator.DataEnd{Log: log}, Streams: w.Streams, Deleted: deletedtest.Of(), Hot: benchHot(),
-	})
-	must.OK(b, err)
+	}))(b)
 	for i := range r.users {
 		r.chunk(b, i) // warm up: each partition has answered once
 	}

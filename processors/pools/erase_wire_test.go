@@ -29,8 +29,7 @@ func twoGenerations(t *testing.T, firstCap, secondCap int) (w *proctest.Wire, me
 	t.Helper()
 	w = proctest.New(t)
 	w.CreateTopics(topics.TableOf("pools.2"), topics.TicksOf("pools.2"))
-	client, err := w.Kafka.Client()
-	must.OK(t, err)
+	client := must.Get(w.Kafka.Client())(t)
 	defer client.Close()
 	must.OK(t, topics.SetGeneration(t.Context(), client, building()))
 	for i, limit := range []int{firstCap, secondCap} {

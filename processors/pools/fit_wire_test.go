@@ -43,8 +43,7 @@ func TestChunk_FitsRecordWithLongestFacets(t *testing.T) {
 	r.WaitIdle()
 	var got []schemas.PinID
 	for v := 0; len(got) < pins; v++ {
-		chunk, err := r.chunkOf(user, fmt.Sprintf("wide-%d", v), pins)
-		must.OK(t, err)
+		chunk := must.Get(r.chunkOf(user, fmt.Sprintf("wide-%d", v), pins))(t)
 		if len(chunk.Served.Items) == 0 {
 			break
 		}

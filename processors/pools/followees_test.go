@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -81,10 +82,7 @@ func (w *followWorld) end(other schemas.ID) {
 
 // admitted returns the follows that a chunk reads.
 func (w *followWorld) admitted() map[schemas.ID]float32 {
-	g, err := layout.ReadGraph(w.table, new(layout.Buffers))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	g := must.Get(layout.ReadGraph(w.table, new(layout.Buffers)))(w.t)
 	return g.Follows
 }
 

@@ -76,8 +76,7 @@ func TestPool_KeepsBestBeyondCap(t *testing.T) {
 		for _, n := range trimOf(t, w.Table, schemas.Following, limit) {
 			dropped += n
 		}
-		list, err := layout.CandidateRows(w.Table, schemas.Following)
-		must.OK(t, err)
+		list := must.Get(layout.CandidateRows(w.Table, schemas.Following))(t)
 		if len(list) > 2*limit {
 			t.Errorf("%d rows after a trim, want at most %d visible and as many hidden", len(list), limit)
 		}

@@ -55,20 +55,14 @@ func narrow(c *rows.Config) { c.MaxRecordWrites, c.MaxRecordWriteBytes = 1000, 1
 func (r *rig) attach() { r.attachWith(generator.DefaultConfig()) }
 
 func (r *rig) attachWith(cfg generator.Config) {
-	log, err := topics.NewLog(r.Kafka)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	log := must.Get(topics.NewLog(r.Kafka))(r.t)
 	r.t.Cleanup(log.Close)
 	known := make(chan struct{})
 	close(known) // no pin is hot
-	r.generator, err = generator.New(r.cfg, cfg, generator.Deps{
+	r.generator = must.Get(generator.New(r.cfg, cfg, generator.Deps{
 		Rows: r.member.View(topics.Pools), End: generator.DataEnd{Log: log}, Streams: r.Streams, Deleted: deletedUsers(),
 		Hot: generator.NewHot(known), Pulled: r.pulled,
-	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	}))(r.t)
 	r.t.Cleanup(r.generator.Close)
 }
 
@@ -272,17 +266,12 @@ func TestVisits_ContinueWhenPartitionMoves(t *testing.T) {
 // recalled returns the materialized entries that a chunk recalls.
 func recalled(t *testing.T, c *schemas.Chunk) []schemas.FeedEntry {
 	t.Helper()
-	entries, err := c.RecentEntries(t.Context())
-	must.OK(t, err)
-	return entries
+	return must.Get(c.RecentEntries(t.Context()))(t)
 }
 
 // checkRecent requests a chunk without new items, and expects the shown pins, newest first.
 func (r *rig) checkRecent(user schemas.UserID, order []schemas.PinID) {
-	chunk, err := r.generator.Chunk(r.t.Context(), schemas.ChunkRequest{Served: "none", User: user, Feed: "home", Limit: 1})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	chunk := must.Get(r.generator.Chunk(r.t.Context(), schemas.ChunkRequest{Served: "none", User: user, Feed: "home", Limit: 1}))(r.t)
 	var recent []schemas.PinID
 	for _, e := range recalled(r.t, chunk) {
 		recent = append(recent, e.Pin)
@@ -467,8 +456,7 @@ func testMaterialized(t *testing.T, r *rig) {
 	r.showPins(user, 50, 140) // 40 of them again
 	r.WaitIdle()
 	r.pool(user, schemas.Related)
-	chunk, err := r.generator.Chunk(t.Context(), schemas.ChunkRequest{Served: "x", User: user, Feed: "plain", Limit: 1})
-	must.OK(t, err)
+	chunk := must.Get(r.generator.Chunk(t.Context(), schemas.ChunkRequest{Served: "x", User: user, Feed: "plain", Limit: 1}))(t)
 	recent := recalled(t, chunk)
 	if n := len(recent); n != 100 || recent[0].Position != 140 || recent[99].Position != 41 || chunk.Head != 140 {
 		t.Errorf("%d entries, head %d", n, chunk.Head)
@@ -565,8 +553,7 @@ func TestServe_ExpiredPulledPinsAreNotPulledAgain(t *testing.T) {
 	why := func(pin schemas.PinID) string {
 		t.Helper()
 		req := schemas.WhyRequest{User: reader, Pin: pin, Feed: "plain", Limit: 10, Time: schemas.MicrosOf(time.Now())}
-		w, err := r.generator.Why(t.Context(), req)
-		must.OK(t, err)
+		w := must.Get(r.generator.Why(t.Context(), req))(t)
 		return fmt.Sprint(w.Fate, " ", w.Reason)
 	}
 	show("one", schemas.Memory{Deferred: []schemas.Deferred{{Pin: "pin:001", Since: 1}, {Pin: "pin:002", Since: 1}}})

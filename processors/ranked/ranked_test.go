@@ -78,8 +78,7 @@ func TestAppendBody_Golden(t *testing.T) {
 			if got := hex.EncodeToString(row); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
-			got, err := ranked.ParseBody(string(row))
-			must.OK(t, err)
+			got := must.Get(ranked.ParseBody(string(row)))(t)
 			if diff := cmp.Diff(c.body, got); diff != "" {
 				t.Errorf("decoded body (-want +got):\n%s", diff)
 			}
@@ -107,8 +106,7 @@ func FuzzParseBody(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := ranked.ParseBody(string(ranked.AppendBody(nil, &body)))
-		must.OK(t, err)
+		again := must.Get(ranked.ParseBody(string(ranked.AppendBody(nil, &body))))(t)
 		if diff := cmp.Diff(body, again); diff != "" {
 			t.Error(diff)
 		}

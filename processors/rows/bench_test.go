@@ -120,12 +120,10 @@ func benchmarkHop(b *testing.B, partitions int32) {
 	}}}}
 	cfg := DefaultConfig()
 	cfg.Dir = b.TempDir()
-	r, err := New(cfg, w.env(b), g)
-	must.OK(b, err)
+	r := must.Get(New(cfg, w.env(b), g))(b)
 	stop := start(b, r)
 	eventually.True(b, "the group is ready", func() bool { return r.Status().Ready })
-	consumer, err := w.kafka.Client(kgo.ConsumeTopics(out))
-	must.OK(b, err)
+	consumer := must.Get(w.kafka.Client(kgo.ConsumeTopics(out)))(b)
 	defer consumer.Close()
 	warm := 300 // until all connections are established
 	if os.Getenv(realKafka) != "" {
@@ -164,11 +162,9 @@ func (w *wire) hopTopics(b *testing.B, partitions int32) (in, out string) {
 	b.Helper()
 	names := []string{"hop-in", "hop-out", "hop-table"}
 	w.remove(b, "hop", names...)
-	_, err := w.admin.CreateTopics(b.Context(), partitions, -1, nil, names...)
-	must.OK(b, err)
+	must.Get(w.admin.CreateTopics(b.Context(), partitions, -1, nil, names...))(b)
 	w.remove(b, "hop", topics.DeadLetters)
-	_, err = w.admin.CreateTopics(b.Context(), partitions, -1, nil, topics.DeadLetters)
-	must.OK(b, err)
+	must.Get(w.admin.CreateTopics(b.Context(), partitions, -1, nil, topics.DeadLetters))(b)
 	eventually.True(b, "every partition has a leader", func() bool { return w.hasLeaders(names...) })
 	w.kafka.Partitions = partitions
 	return names[0], names[1]
@@ -182,8 +178,7 @@ func BenchmarkRowsRecovered(b *testing.B) {
 	applyAll(&steady{B: b}, w, delivered(), 100, rows/100)
 	cfg := DefaultConfig()
 	cfg.Dir = b.TempDir()
-	r, err := New(cfg, w.env(b), delivered())
-	must.OK(b, err)
+	r := must.Get(New(cfg, w.env(b), delivered()))(b)
 	began, before := time.Now(), cpu(b)
 	stop := start(b, r)
 	eventually.True(b, "the new owner is ready", func() bool { return r.Status().Ready })
@@ -236,8 +231,7 @@ func (m *steady) report() {
 	m.ReportMetric(m.used.Seconds()*1e6/float64(m.rows), "cpu-µs/row")
 	m.ReportMetric(float64(m.rows)/m.took.Seconds(), "rows/s")
 	m.ReportMetric(float64(m.allocs)/float64(m.rows), "allocs/row")
-	held, err := memory.Held()
-	must.OK(m.B, err)
+	held := must.Get(memory.Held())(m.B)
 	m.ReportMetric(held.Peak, "peak-MB")
 	m.ReportMetric(0, "ns/op")
 }
@@ -298,8 +292,7 @@ func applyAll(b *steady, w *wire, g Group, rows, messages int) {
 	b.Helper()
 	cfg := DefaultConfig()
 	cfg.Dir = b.TempDir()
-	r, err := New(cfg, w.env(b.B), g)
-	must.OK(b, err)
+	r := must.Get(New(cfg, w.env(b.B), g))(b)
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
@@ -326,17 +319,13 @@ func applyAll(b *steady, w *wire, g Group, rows, messages int) {
 // runBare is the lower limit: it consumes, produces in one transaction per five thousand records, and writes to Pebble. It
 // knows no owners, reads no rows and recovers nothing.
 func runBare(b *steady, w *wire, rows, messages int) {
-	consumer, err := w.kafka.Client(kgo.ConsumeTopics("t-in"))
-	must.OK(b, err)
+	consumer := must.Get(w.kafka.Client(kgo.ConsumeTopics("t-in")))(b)
 	defer consumer.Close()
-	producer, err := w.kafka.Transactional("bare", kgo.ManualFlushing(), kgo.MaxBufferedBytes(0))
-	must.OK(b, err)
+	producer := must.Get(w.kafka.Transactional("bare", kgo.ManualFlushing(), kgo.MaxBufferedBytes(0)))(b)
 	defer producer.Close()
-	shared, err := NewShared(DefaultConfig())
-	must.OK(b, err)
+	shared := must.Get(NewShared(DefaultConfig()))(b)
 	defer shared.Close()
-	db, err := pebble.Open(b.TempDir(), (&store{log: silent()}).options(shared))
-	must.OK(b, err)
+	db := must.Get(pebble.Open(b.TempDir(), (&store{log: silent()}).options(shared)))(b)
 	defer db.Close()
 	first := 0
 	for done := 0; done < messages; {

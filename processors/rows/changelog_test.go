@@ -64,8 +64,7 @@ func TestChangelog_RecreatedOnPurposeStartsWithoutOffsets(t *testing.T) {
 	w, dir := newWire(t), t.TempDir()
 	w.count20(t, dir)
 	w.recreate(t, "t-table")
-	_, err := w.admin.DeleteGroup(t.Context(), "t")
-	must.OK(t, err)
+	must.Get(w.admin.DeleteGroup(t.Context(), "t"))(t)
 	r, _ := w.run(t, t.TempDir(), w.counter("t-in"))
 	whileRunning(t, r, "all are applied again", func() bool { return r.Status().Counters.Records == 20 })
 }
@@ -103,8 +102,7 @@ func (w *wire) recreate(t *testing.T, topic string) {
 // tableEnd returns the end offset of partition 0 of the table.
 func (w *wire) tableEnd(t *testing.T) int64 {
 	t.Helper()
-	ends, err := w.admin.ListEndOffsets(t.Context(), "t-table")
-	must.OK(t, err)
+	ends := must.Get(w.admin.ListEndOffsets(t.Context(), "t-table"))(t)
 	end, _ := ends.Lookup("t-table", 0)
 	return end.Offset
 }
@@ -112,10 +110,8 @@ func (w *wire) tableEnd(t *testing.T) int64 {
 // commitMark writes, to the metadata of the group's committed offsets, that partition 0 of the table had a record at an offset.
 func (w *wire) commitMark(t *testing.T, at int64) {
 	t.Helper()
-	topics, err := w.admin.ListTopics(t.Context(), "t-table")
-	must.OK(t, err)
-	committed, err := w.admin.FetchOffsets(t.Context(), "t")
-	must.OK(t, err)
+	topics := must.Get(w.admin.ListTopics(t.Context(), "t-table"))(t)
+	committed := must.Get(w.admin.FetchOffsets(t.Context(), "t"))(t)
 	offset, _ := committed.Lookup("t-in", 0)
 	if was, ok := parseMark(offset.Metadata); !ok || was.topic != topics["t-table"].ID || was.offset < 0 || was.offset >= at {
 		t.Fatalf("the group committed %q with its offsets, want a mark of its changelog before %d", offset.Metadata, at)
@@ -134,10 +130,9 @@ func (w *wire) commitMark(t *testing.T, at int64) {
 func TestFence_PreviousOwnerCannotStartAnotherTransaction(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
-	zombie, err := w.kafka.Transactional("t-0")
-	must.OK(t, err)
+	zombie := must.Get(w.kafka.Transactional("t-0"))(t)
 	defer zombie.Close()
-	_, _, err = zombie.ProducerID(t.Context())
+	_, _, err := zombie.ProducerID(t.Context())
 	must.OK(t, err)
 	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
 	whileRunning(t, r, "the new owner has recovered", func() bool { return r.Status().Ready })

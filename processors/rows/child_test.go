@@ -126,11 +126,9 @@ func newRemoteWire(t testing.TB) *wire {
 func (w *wire) serve(t testing.TB, dir, kafka, registry string) {
 	t.Helper()
 	w.broker = child(t, "broker", "ROWS_TEST_DIR="+dir, "ROWS_TEST_KAFKA="+kafka, "ROWS_TEST_REGISTRY="+registry)
-	out, err := w.broker.StdoutPipe()
-	must.OK(t, err)
+	out := must.Get(w.broker.StdoutPipe())(t)
 	must.OK(t, w.broker.Start())
-	line, err := bufio.NewReader(out).ReadString('\n')
-	must.OK(t, err)
+	line := must.Get(bufio.NewReader(out).ReadString('\n'))(t)
 	brokers, url, _ := strings.Cut(strings.TrimSpace(line), " ")
 	w.kafka = topics.Kafka{Brokers: strings.Split(brokers, ","), Partitions: testPartitions, Embedded: true}
 	w.registry = url
@@ -144,8 +142,7 @@ func (w *wire) connect(t testing.TB) {
 	}
 	t.Cleanup(w.client.Close)
 	w.admin = kadm.NewClient(w.client)
-	registry, err := schemas.NewRegistry(w.registry)
-	must.OK(t, err)
+	registry := must.Get(schemas.NewRegistry(w.registry))(t)
 	eventually.True(t, "the registry answers", func() bool { // on a busy machine, a request may take its five seconds
 		w.streams, err = topics.Open(t.Context(), registry)
 		return !errors.Is(err, schemas.ErrRegistryUnavailable)

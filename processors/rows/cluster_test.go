@@ -52,8 +52,7 @@ func newCluster(t *testing.T, brokers int, opts ...kfake.Opt) *cluster {
 // open starts the brokers on their directory.
 func (c *cluster) open(t *testing.T, more ...kfake.Opt) {
 	t.Helper()
-	brokers, err := kfake.NewCluster(append(append(more, kfake.DataDir(c.dir)), c.opts...)...)
-	must.OK(t, err)
+	brokers := must.Get(kfake.NewCluster(append(append(more, kfake.DataDir(c.dir)), c.opts...)...))(t)
 	t.Cleanup(brokers.Close)
 	c.brokers = brokers
 }
@@ -76,8 +75,7 @@ func (m *memberSet) join(dir string) (leave func()) {
 	env.Kafka.Dial = m.c.net.Dial
 	cfg := m.c.config(dir)
 	cfg.SessionTimeout = cmp.Or(m.sessionTimeout, cfg.SessionTimeout)
-	r, err := New(cfg, env, tortureGroup(m.c.wire))
-	must.OK(m.t, err)
+	r := must.Get(New(cfg, env, tortureGroup(m.c.wire)))(m.t)
 	r.log = watched(m.t, "last batch not committed", &m.late)
 	r.crash = m.at
 	ctx, cancel := context.WithCancel(m.t.Context())
@@ -120,9 +118,7 @@ func churn(t *testing.T) time.Duration {
 	case text == "":
 		return 2 * time.Second
 	}
-	d, err := time.ParseDuration(text)
-	must.OK(t, err)
-	return d
+	return must.Get(time.ParseDuration(text))(t)
 }
 
 // disturb calls f repeatedly while records flow.
@@ -341,8 +337,7 @@ func TestCluster_MemberOutlivesItsSession(t *testing.T) {
 // members returns the members of the group, if it is stable.
 func (c *cluster) members(t *testing.T) []string {
 	t.Helper()
-	described, err := c.admin.DescribeGroups(t.Context(), "t")
-	must.OK(t, err)
+	described := must.Get(c.admin.DescribeGroups(t.Context(), "t"))(t)
 	var ids []string
 	if g := described["t"]; g.State == "Stable" {
 		for _, m := range g.Members {

@@ -42,8 +42,7 @@ func TestCompactions_AreBoundedForTheProcess(t *testing.T) {
 					},
 				}
 				opts.Experimental.CompactionScheduler = &compacting{all: all}
-				db, err := pebble.Open(fmt.Sprint(n), opts)
-				must.OK(t, err)
+				db := must.Get(pebble.Open(fmt.Sprint(n), opts))(t)
 				filling.Go(func() {
 					random := rand.New(rand.NewPCG(1, uint64(n)))
 					for i := range uint64(rows) {

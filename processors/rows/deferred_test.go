@@ -110,8 +110,7 @@ func TestDeferred_BrokersCollectRecords(t *testing.T) {
 
 // Each row of a transaction is sent in its last state, also if a callback in between is undone.
 func TestPutAndSendLatest_SendsLastStateOfEachRow(t *testing.T) {
-	streams, err := topics.Open(t.Context(), oneSchema{})
-	must.OK(t, err)
+	streams := must.Get(topics.Open(t.Context(), oneSchema{}))(t)
 	s := streams.UsersDeleted
 	s.Name = "out"
 	b, done := newBench(t, group())
@@ -132,8 +131,7 @@ func TestPutAndSendLatest_SendsLastStateOfEachRow(t *testing.T) {
 	var sent []schemas.Micros
 	for _, r := range new(transactionRecords).fill(b.pending, b.topo, 0) {
 		if r.Topic == "out" {
-			rec, err := s.Decode(r.Value)
-			must.OK(t, err)
+			rec := must.Get(s.Decode(r.Value))(t)
 			sent = append(sent, rec.Time)
 		}
 	}

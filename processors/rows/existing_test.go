@@ -65,8 +65,7 @@ func (l *listed) found(t *testing.T, name string, n int) (found, gets int) {
 	before := l.store.gets
 	must.OK(t, l.call(func(tx *Tx) error {
 		for i := range n {
-			value, err := tx.Of(listedOwner).Get(fmt.Append(nil, name, i))
-			must.OK(t, err)
+			value := must.Get(tx.Of(listedOwner).Get(fmt.Append(nil, name, i)))(t)
 			if value != nil {
 				found++
 			}

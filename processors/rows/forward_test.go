@@ -21,9 +21,8 @@ func TestForward_DropsLargeHeaders(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
-	producer, err := w.kafka.Client(manual, kgo.ProducerBatchMaxBytesFn(func(string) int32 { return 8 << 20 }),
-		kgo.ProducerBatchCompression(kgo.GzipCompression()))
-	must.OK(t, err)
+	producer := must.Get(w.kafka.Client(manual, kgo.ProducerBatchMaxBytesFn(func(string) int32 { return 8 << 20 }),
+		kgo.ProducerBatchCompression(kgo.GzipCompression())))(t)
 	defer producer.Close()
 	wrong := w.record(t, "t-in", "user:1", 0)
 	wrong.Partition = (wrong.Partition + 1) % testPartitions
@@ -42,9 +41,8 @@ func TestForward_SendsLongKeyToDeadLetters(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	r, _ := w.run(t, t.TempDir(), w.counter("t-in"))
-	producer, err := w.kafka.Client(manual, kgo.ProducerBatchMaxBytesFn(func(string) int32 { return 8 << 20 }),
-		kgo.ProducerBatchCompression(kgo.GzipCompression()))
-	must.OK(t, err)
+	producer := must.Get(w.kafka.Client(manual, kgo.ProducerBatchMaxBytesFn(func(string) int32 { return 8 << 20 }),
+		kgo.ProducerBatchCompression(kgo.GzipCompression())))(t)
 	defer producer.Close()
 	key := bytes.Repeat([]byte("k"), 200<<10)
 	wrong := &kgo.Record{Topic: "t-in", Key: key, Value: make([]byte, schemas.MaxRecordBytes)}

@@ -74,14 +74,9 @@ func cuttingOver() generation.Record {
 // set publishes the state of the generations. WaitIdle then waits for them.
 func (g *generations) set(now generation.Record) {
 	g.t.Helper()
-	client, err := g.Kafka.Client()
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	client := must.Get(g.Kafka.Client())(g.t)
 	defer client.Close()
-	if err := topics.SetGeneration(g.t.Context(), client, now); err != nil {
-		g.t.Fatal(err)
-	}
+	must.OK(g.t, topics.SetGeneration(g.t.Context(), client, now))
 }
 
 // emitted returns how often each count of each key was emitted.
@@ -157,17 +152,12 @@ func (g *generations) forge(mark generation.Mark) {
 // produce writes a record to each partition of the input.
 func (g *generations) produce(of func(partition int32) *kgo.Record) {
 	g.t.Helper()
-	client, err := g.Kafka.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	client := must.Get(g.Kafka.Client(kgo.RecordPartitioner(kgo.ManualPartitioner())))(g.t)
 	defer client.Close()
 	for p := range g.Kafka.Partitions {
 		r := of(p)
 		r.Topic, r.Partition = topics.UserActivity, p
-		if err := client.ProduceSync(g.t.Context(), r).FirstErr(); err != nil {
-			g.t.Fatal(err)
-		}
+		must.OK(g.t, client.ProduceSync(g.t.Context(), r).FirstErr())
 	}
 }
 
@@ -216,8 +206,7 @@ func TestCutOver_RecordWithContentIsNotAMark(t *testing.T) {
 	header := kgo.RecordHeader{Key: generation.MarkHeader, Value: generation.Mark{Group: topics.Pools, Number: 2, Token: "secret"}.Value()}
 	g.produce(func(p int32) *kgo.Record {
 		key := g.keyIn(p)
-		value, err := g.Streams.UserActivity.Encode(&schemas.UserActivity{User: schemas.UserID(key)})
-		must.OK(t, err)
+		value := must.Get(g.Streams.UserActivity.Encode(&schemas.UserActivity{User: schemas.UserID(key)}))(t)
 		return &kgo.Record{Key: []byte(key), Value: value, Headers: []kgo.RecordHeader{header}}
 	})
 	r, _ := (&watched{g, prometheus.NewRegistry()}).run(1)
@@ -248,10 +237,7 @@ func (g *watched) run(generation int) (r *rows.Runner, stop func()) {
 	g.t.Helper()
 	cfg := rows.DefaultConfig()
 	cfg.Dir, cfg.SessionTimeout, cfg.FetchMaxWait, cfg.MinFreeDiskBytes = g.t.TempDir(), 15*time.Second, 50*time.Millisecond, 0
-	r, err := rows.New(cfg, rows.Env{Kafka: g.Kafka, Streams: g.Streams, Metrics: g.metrics}, counting(g.Wire, generation))
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	r = must.Get(rows.New(cfg, rows.Env{Kafka: g.Kafka, Streams: g.Streams, Metrics: g.metrics}, counting(g.Wire, generation)))(g.t)
 	ctx, cancel := context.WithCancel(g.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
@@ -268,10 +254,7 @@ func (g *watched) run(generation int) (r *rows.Runner, stop func()) {
 // of returns a metric of the pools group: the value of a gauge, or the number of observations of a histogram.
 func (g *watched) of(name string) float64 {
 	g.t.Helper()
-	families, err := g.metrics.Gather()
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	families := must.Get(g.metrics.Gather())(g.t)
 	for _, f := range families {
 		if f.GetName() == "smartfeed_group_"+name && len(f.GetMetric()) == 1 {
 			m := f.GetMetric()[0]
@@ -362,12 +345,9 @@ func TestRetry_ForAnotherGroupIsProcessedOnTopicsOfProducers(t *testing.T) {
 			rows.Keyed(w.Streams.Candidates, func(tx *rows.Tx, _ *schemas.Offer) error { tx.Effect("candidates", 1); return nil }),
 		},
 	}
-	returned, err := w.Streams.UserActivity.Encode(&schemas.UserActivity{User: "user:1"})
-	must.OK(t, err)
-	offered, err := w.Streams.Candidates.Encode(&schemas.Offer{User: "user:1"})
-	must.OK(t, err)
-	client, err := w.Kafka.Client()
-	must.OK(t, err)
+	returned := must.Get(w.Streams.UserActivity.Encode(&schemas.UserActivity{User: "user:1"}))(t)
+	offered := must.Get(w.Streams.Candidates.Encode(&schemas.Offer{User: "user:1"}))(t)
+	client := must.Get(w.Kafka.Client())(t)
 	defer client.Close()
 	forged := []kgo.RecordHeader{{Key: topics.RetryHeader, Value: topics.Retry{Group: topics.Objects, Attempt: 1}.Value()}}
 	for topic, value := range map[string][]byte{topics.UserActivity: returned, topics.Candidates: offered} {

@@ -27,9 +27,7 @@ func standbyRunner(t *testing.T, w *wire, dir string) *Runner {
 	t.Helper()
 	cfg := w.config(dir)
 	cfg.Standby = true
-	r, err := New(cfg, w.env(t), w.counter("t-in"))
-	must.OK(t, err)
-	return r
+	return must.Get(New(cfg, w.env(t), w.counter("t-in")))(t)
 }
 
 // An owner and a standby recover quickly from every possible end of the table.
@@ -124,8 +122,7 @@ func (c *cluster) crash(t *testing.T) {
 	var ports []int
 	for _, addr := range c.brokers.ListenAddrs() {
 		_, port, _ := strings.Cut(addr, ":")
-		n, err := strconv.Atoi(port)
-		must.OK(t, err)
+		n := must.Get(strconv.Atoi(port))(t)
 		ports = append(ports, n)
 	}
 	c.brokers.Close()
@@ -136,13 +133,11 @@ func (c *cluster) crash(t *testing.T) {
 // wantLastRecord fails the test unless each partition of the table ends with a record of the value.
 func (c *cluster) wantLastRecord(t *testing.T, value string) {
 	t.Helper()
-	ends, err := c.admin.ListEndOffsets(t.Context(), "t-table")
-	must.OK(t, err)
+	ends := must.Get(c.admin.ListEndOffsets(t.Context(), "t-table"))(t)
 	from := map[int32]kgo.Offset{}
 	ends.Each(func(o kadm.ListedOffset) { from[o.Partition] = kgo.NewOffset().At(o.Offset - 1) })
-	client, err := c.kafka.Client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{"t-table": from}),
-		kgo.FetchIsolationLevel(kgo.ReadUncommitted()), kgo.KeepControlRecords())
-	must.OK(t, err)
+	client := must.Get(c.kafka.Client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{"t-table": from}),
+		kgo.FetchIsolationLevel(kgo.ReadUncommitted()), kgo.KeepControlRecords()))(t)
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -165,8 +160,7 @@ func TestTableConsumer_DeliversMarkers(t *testing.T) {
 		w := newWire(t)
 		w.tableTransaction(t, "another", end)
 		consumer := newTableConsumer(w.kafka)
-		reading, err := consumer.ConsumePartition("t-table", 1, sarama.OffsetOldest)
-		must.OK(t, err)
+		reading := must.Get(consumer.ConsumePartition("t-table", 1, sarama.OffsetOldest))(t)
 		rows, last := 0, int64(-1)
 		for last < 1 { // a row at 0, a marker at 1
 			select {
@@ -208,8 +202,7 @@ func stages(r *Runner, s Stage) int {
 // tableTransaction writes a row to each partition of the table in a transaction of another producer.
 func (w *wire) tableTransaction(t *testing.T, id string, end kgo.TransactionEndTry) {
 	t.Helper()
-	client, err := w.kafka.Transactional(id)
-	must.OK(t, err)
+	client := must.Get(w.kafka.Transactional(id))(t)
 	defer client.Close()
 	must.OK(t, client.BeginTransaction())
 	for p := range int32(testPartitions) {
@@ -221,8 +214,7 @@ func (w *wire) tableTransaction(t *testing.T, id string, end kgo.TransactionEndT
 // leaveOpen leaves a transaction open, like an owner that crashes.
 func (w *wire) leaveOpen(t *testing.T, id string, partition int32) {
 	t.Helper()
-	client, err := w.kafka.Transactional(id)
-	must.OK(t, err)
+	client := must.Get(w.kafka.Transactional(id))(t)
 	must.OK(t, client.BeginTransaction())
 	must.OK(t, client.ProduceSync(t.Context(), strayRow(partition)).FirstErr())
 	client.Close()

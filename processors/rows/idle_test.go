@@ -32,8 +32,7 @@ func (w *wire) retain(t *testing.T, at func(partition int32) int64) {
 // ends returns the end offset of each partition of t-in.
 func (w *wire) ends(t *testing.T) func(partition int32) int64 {
 	t.Helper()
-	ends, err := w.admin.ListEndOffsets(t.Context(), "t-in")
-	must.OK(t, err)
+	ends := must.Get(w.admin.ListEndOffsets(t.Context(), "t-in"))(t)
 	return func(p int32) int64 {
 		end, _ := ends.Lookup("t-in", p)
 		return end.Offset
@@ -43,8 +42,7 @@ func (w *wire) ends(t *testing.T) func(partition int32) int64 {
 // sendInTransaction sends a record to each partition of t-in in a transaction, which a marker follows.
 func (w *wire) sendInTransaction(t *testing.T, end kgo.TransactionEndTry) {
 	t.Helper()
-	client, err := w.kafka.Transactional("upstream")
-	must.OK(t, err)
+	client := must.Get(w.kafka.Transactional("upstream"))(t)
 	defer client.Close()
 	must.OK(t, client.BeginTransaction())
 	for p := range int32(testPartitions) {
@@ -161,8 +159,7 @@ func recordsAreNotSkipped(t *testing.T, w *wire) {
 		p.mu.Lock()
 		p.applied[0] = c.applied
 		p.mu.Unlock()
-		left, err := p.skipMarkers(0, "t-in")
-		must.OK(t, err)
+		left := must.Get(p.skipMarkers(0, "t-in"))(t)
 		if left != c.left {
 			t.Errorf("%s: unread record found: %t, want %t", c.name, left, c.left)
 		}

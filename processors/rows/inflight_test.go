@@ -16,8 +16,7 @@ import (
 // waiting returns the value of oldest_pending_record_age_seconds of group t.
 func waiting(t *testing.T, reg *prometheus.Registry) float64 {
 	t.Helper()
-	families, err := reg.Gather()
-	must.OK(t, err)
+	families := must.Get(reg.Gather())(t)
 	for _, f := range families {
 		if f.GetName() == metricPrefix+"oldest_pending_record_age_seconds" {
 			return f.GetMetric()[0].GetGauge().GetValue()
@@ -51,8 +50,7 @@ func TestWaitingSeconds_ReportsHangingCallbackAndCommit(t *testing.T) {
 			})}}
 			env := w.env(t)
 			env.Metrics = reg
-			r, err := New(w.config(t.TempDir()), env, g)
-			must.OK(t, err)
+			r := must.Get(New(w.config(t.TempDir()), env, g))(t)
 			r.crash = func(point) { hang(commit) }
 			start(t, r)
 			t.Cleanup(resume)

@@ -23,8 +23,7 @@ func TestOversizedBatch_IsOneDeadLetter(t *testing.T) {
 	one := func(int) string { return "user:1" }
 	partition := topics.Partition("user:1", testPartitions)
 	w.send(t, "t-in", 0, 3, one)
-	at, err := zeros.Produce(t.Context(), w.client, "t-in", partition, size)
-	must.OK(t, err)
+	at := must.Get(zeros.Produce(t.Context(), w.client, "t-in", partition, size))(t)
 	w.send(t, "t-in", 3, 2, one)
 	defer debug.SetGCPercent(debug.SetGCPercent(10)) // measure live memory, not garbage
 	var before, after runtime.MemStats
@@ -58,8 +57,7 @@ func TestOversizedBatch_ManyHeadersAreOneDeadLetter(t *testing.T) {
 	one := func(int) string { return "user:1" }
 	partition := topics.Partition("user:1", testPartitions)
 	w.send(t, "t-in", 0, 3, one)
-	at, err := zeros.ProduceHeaders(t.Context(), w.client, "t-in", partition, headers)
-	must.OK(t, err)
+	at := must.Get(zeros.ProduceHeaders(t.Context(), w.client, "t-in", partition, headers))(t)
 	w.send(t, "t-in", 3, 2, one)
 	defer debug.SetGCPercent(debug.SetGCPercent(10)) // measure live memory, not garbage
 	var before, after runtime.MemStats
@@ -84,8 +82,7 @@ func TestOversizedBatch_EachIsOneDeadLetter(t *testing.T) {
 	users := []string{ownerIn(0), ownerIn(1)}
 	put := func(owner string) {
 		t.Helper()
-		_, err := zeros.Produce(t.Context(), w.client, "t-in", topics.Partition(owner, testPartitions), topics.MaxDecompressedBytes+1)
-		must.OK(t, err)
+		must.Get(zeros.Produce(t.Context(), w.client, "t-in", topics.Partition(owner, testPartitions), topics.MaxDecompressedBytes+1))(t)
 	}
 	each := func(i int) string { return users[i%2] }
 	put(users[0])
@@ -115,8 +112,7 @@ func (w *wire) hasDeadLetterOf(t *testing.T, partition int32, at int64, why stri
 	if len(deadLetters) != 1 {
 		t.Fatalf("%d dead letters, want 1", len(deadLetters))
 	}
-	got, err := w.streams.DeadLetters.Decode(deadLetters[0].Value)
-	must.OK(t, err)
+	got := must.Get(w.streams.DeadLetters.Decode(deadLetters[0].Value))(t)
 	if got.Topic != "t-in" || got.Partition != partition || got.Offset != at ||
 		!strings.Contains(got.Reason, why) {
 		t.Errorf("dead letter of %s/%d at %d: %.80q", got.Topic, got.Partition, got.Offset, got.Reason)

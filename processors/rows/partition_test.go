@@ -43,9 +43,7 @@ func newPartition(t testing.TB, g Group) *partition {
 	b, done := newBench(t, g)
 	t.Cleanup(done)
 	r := &Runner{cfg: DefaultConfig(), topo: b.topo, log: silent()}
-	var err error
-	r.meter, err = newMeter(nil, g.Name)
-	must.OK(t, err)
+	r.meter = must.Get(newMeter(nil, g.Name))(t)
 	run := &groupRun{r: r}
 	run.ctx, run.cancel = context.WithCancelCause(t.Context())
 	p := &partition{run: run, ctx: t.Context(), store: &store{db: b.db}, wakeup: make(chan struct{}, 1), applied: []int64{-1, -1}}
@@ -143,11 +141,9 @@ func TestClose_WaitsForMarkRecovered(t *testing.T) {
 	r := p.run.r
 	r.cfg.Dir, r.fs, r.slots = t.TempDir(), vfs.Default, make([]slot, 1)
 	var err error
-	r.shared, err = NewShared(r.cfg)
-	must.OK(t, err)
+	r.shared = must.Get(NewShared(r.cfg))(t)
 	defer r.shared.Close()
-	p.store, err = r.openStore(identity{Topic: "g-table"}, 0)
-	must.OK(t, err)
+	p.store = must.Get(r.openStore(identity{Topic: "g-table"}, 0))(t)
 	p.client, err = kgo.NewClient()
 	must.OK(t, err)
 	p.ctx, p.cancel = context.WithCancel(t.Context())

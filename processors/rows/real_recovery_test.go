@@ -71,8 +71,7 @@ func (w *wire) expireRecords(t *testing.T) {
 	w.configure(t, "t-in", map[string]string{"retention.ms": "1"})
 	ends := w.ends(t)
 	eventually.True(t, "retention has deleted all records", func() bool {
-		starts, err := w.admin.ListStartOffsets(t.Context(), "t-in")
-		must.OK(t, err)
+		starts := must.Get(w.admin.ListStartOffsets(t.Context(), "t-in"))(t)
 		gone := true
 		starts.Each(func(o kadm.ListedOffset) { gone = gone && o.Offset == ends(o.Partition) })
 		return gone
@@ -96,8 +95,7 @@ func (w *wire) alter(ctx context.Context, t *testing.T, topic string, alter []ka
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	done, err := w.admin.AlterTopicConfigs(ctx, alter, topic)
-	must.OK(t, err)
+	done := must.Get(w.admin.AlterTopicConfigs(ctx, alter, topic))(t)
 	for _, d := range done {
 		must.OK(t, d.Err)
 	}

@@ -37,8 +37,7 @@ func newRealWire(t testing.TB) *wire {
 	registry := srfake.New()
 	t.Cleanup(registry.Close)
 	w := &wire{kafka: topics.Kafka{Brokers: strings.Split(addrs, ","), Partitions: testPartitions}, registry: registry.URL()}
-	profile, err := topics.ProfileOf(t.Context(), w.kafka)
-	must.OK(t, err)
+	profile := must.Get(topics.ProfileOf(t.Context(), w.kafka))(t)
 	if profile.Embedded {
 		t.Fatalf("%s is an embedded broker", addrs)
 	}
@@ -61,8 +60,7 @@ func (w *wire) remove(t testing.TB, group string, names ...string) {
 
 func (w *wire) removeTopics(t testing.TB, names ...string) {
 	t.Helper()
-	_, err := w.admin.DeleteTopics(t.Context(), names...)
-	must.OK(t, err)
+	must.Get(w.admin.DeleteTopics(t.Context(), names...))(t)
 	eventually.True(t, "the topics are deleted", func() bool {
 		left, err := w.admin.ListTopics(t.Context())
 		return err == nil && !slices.ContainsFunc(names, left.Has)
@@ -88,8 +86,7 @@ func (w *wire) hasLeaders(names ...string) bool {
 func (w *wire) elect(t testing.TB) {
 	t.Helper()
 	eventually.True(t, "all replicas are in sync", func() bool { return w.hasLeaders(groupTopics()...) })
-	_, err := w.admin.ElectLeaders(t.Context(), kadm.ElectPreferredReplica, nil)
-	must.OK(t, err)
+	must.Get(w.admin.ElectLeaders(t.Context(), kadm.ElectPreferredReplica, nil))(t)
 }
 
 // servers returns the names of the brokers that tests may kill.
@@ -144,8 +141,7 @@ func TestRealKafkaTortureOfBrokers(t *testing.T) {
 // leads returns the number of partitions that the broker with an index leads. Node ids start at one.
 func (w *wire) leads(t testing.TB, broker int) (n int) {
 	t.Helper()
-	all, err := w.admin.ListTopics(t.Context(), groupTopics()...)
-	must.OK(t, err)
+	all := must.Get(w.admin.ListTopics(t.Context(), groupTopics()...))(t)
 	all.EachPartition(func(p kadm.PartitionDetail) {
 		if p.Leader == int32(broker+1) {
 			n++

@@ -24,25 +24,23 @@ func (oneSchema) SchemaByID(context.Context, int) (string, error) {
 }
 
 func TestRecord_RoundTrip(t *testing.T) {
-	streams, err := topics.Open(t.Context(), oneSchema{})
-	must.OK(t, err)
+	streams := must.Get(topics.Open(t.Context(), oneSchema{}))(t)
 	s := streams.UsersDeleted
 	s.Name = "out"
 	b, done := newBench(t, group())
 	defer done()
 	want := schemas.DeletedUser{User: "user:1", Time: 7}
-	err = b.callAs("k", func(tx *Tx) error {
+	must.OK(t, b.callAs("k", func(tx *Tx) error {
 		PutRecord(tx.Own(), []byte("put"), s, &want)
 		PutAndSend(tx.Own(), []byte("sent"), s, "other", &want)
 		tx.Own().Put([]byte("damaged"), []byte("no record"))
 		return nil
-	})
-	must.OK(t, err)
+	}))
 	sent := b.pending.emits
 	if len(sent) != 1 || string(b.pending.at(sent[0].key)) != "other" {
 		t.Fatalf("%d records are sent, want one with the key other", len(sent))
 	}
-	err = b.callAs("k", func(tx *Tx) error {
+	err := b.callAs("k", func(tx *Tx) error {
 		value, err := tx.Own().Get([]byte("sent"))
 		if diff := cmp.Diff(b.pending.at(sent[0].value), value); err != nil || diff != "" {
 			t.Errorf("%v, the row differs from the sent record:\n%s", err, diff)

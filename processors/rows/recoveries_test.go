@@ -25,8 +25,7 @@ func TestRecoveries_ShareOneBar(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(0, 0)
 	var said []string
-	s, err := NewShared(DefaultConfig())
-	must.OK(t, err)
+	s := must.Get(NewShared(DefaultConfig()))(t)
 	defer s.Close()
 	r := &s.recoveries
 	r.now = func() time.Time { return at }

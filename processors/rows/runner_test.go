@@ -97,8 +97,7 @@ func TestDeadLetters_BadRecordIsUndone(t *testing.T) {
 		t.Fatalf("%d dead letters, want %d", len(deadLetters), len(bad))
 	}
 	for i, deadLetter := range deadLetters {
-		got, err := w.streams.DeadLetters.Decode(deadLetter.Value)
-		must.OK(t, err)
+		got := must.Get(w.streams.DeadLetters.Decode(deadLetter.Value))(t)
 		want := all[2*i]
 		if got.Topic != "t-in" || got.Partition != at || got.Offset != want.Offset || got.Group != "t" || got.Reason == "" ||
 			!bytes.Equal(got.Key, want.Key) || !bytes.Equal(got.Value, want.Value) || got.Time != schemas.MicrosOf(want.Timestamp.Truncate(time.Millisecond)) {
@@ -231,8 +230,7 @@ func TestCommit_RecordLargerThanABatch(t *testing.T) {
 	})}}
 	cfg := w.config(t.TempDir())
 	cfg.MaxBatchBytes = 64 << 10
-	r, err := New(cfg, w.env(t), g)
-	must.OK(t, err)
+	r := must.Get(New(cfg, w.env(t), g))(t)
 	start(t, r)
 	w.send(t, "t-in", 0, 6, func(int) string { return "user:1" })
 	eventually.True(t, "all are counted", func() bool { return r.Status().Counters.Records == 6 })
@@ -255,8 +253,7 @@ func TestStatus_CountsByReason(t *testing.T) {
 	})}}
 	env := w.env(t)
 	env.Metrics = reg
-	r, err := New(w.config(t.TempDir()), env, g)
-	must.OK(t, err)
+	r := must.Get(New(w.config(t.TempDir()), env, g))(t)
 	other := g
 	other.Name = "other"
 	if _, err := New(w.config(t.TempDir()), env, other); err != nil {
@@ -275,8 +272,7 @@ func TestStatus_CountsByReason(t *testing.T) {
 	if want := map[string]int64{"spared": 40}; !maps.Equal(status.Effects, want) {
 		t.Errorf("effects %v, want %v", status.Effects, want)
 	}
-	families, err := reg.Gather()
-	must.OK(t, err)
+	families := must.Get(reg.Gather())(t)
 	got := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {

@@ -62,8 +62,7 @@ func TestGapController_GapConverges(t *testing.T) {
 func TestShared_MemTablesFitTheBudget(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.MemTableBytes = 64 << 20
-	s, err := NewShared(cfg)
-	must.OK(t, err)
+	s := must.Get(NewShared(cfg))(t)
 	defer s.Close()
 	for _, c := range []struct {
 		stores int64

@@ -17,9 +17,7 @@ func storeRunner(t *testing.T, maxOffline time.Duration) *Runner {
 	t.Helper()
 	r := newPartition(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}}).run.r
 	r.cfg.Dir, r.fs, r.maxOffline = t.TempDir(), vfs.Default, maxOffline
-	var err error
-	r.shared, err = NewShared(r.cfg)
-	must.OK(t, err)
+	r.shared = must.Get(NewShared(r.cfg))(t)
 	t.Cleanup(r.shared.Close)
 	return r
 }
@@ -27,9 +25,7 @@ func storeRunner(t *testing.T, maxOffline time.Duration) *Runner {
 // openEmpty opens the store of partition 0, whose changelog ends at 10.
 func (r *Runner) openEmpty(t *testing.T) *store {
 	t.Helper()
-	s, err := r.openStore(identity{Topic: "g-table"}, 10)
-	must.OK(t, err)
-	return s
+	return must.Get(r.openStore(identity{Topic: "g-table"}, 10))(t)
 }
 
 // writeStore writes a store with one row that was complete at a time.

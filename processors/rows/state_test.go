@@ -270,14 +270,13 @@ func TestState_ReplacedWritesAreNotSent(t *testing.T) {
 	b, done := newBench(t, group())
 	defer done()
 	for i := range 5 {
-		err := b.callAs("k", func(tx *Tx) error {
+		must.OK(t, b.callAs("k", func(tx *Tx) error {
 			if _, err := tx.Own().Get([]byte("n")); err != nil {
 				return err
 			}
 			tx.Own().Put([]byte("n"), []byte{byte(i)})
 			return nil
-		})
-		must.OK(t, err)
+		}))
 	}
 	must.Get(b.get("k", []byte("n")))(t)
 	records := new(transactionRecords).fill(b.pending, b.topo, 0)
@@ -409,9 +408,7 @@ func TestTx_UnusableAfterCallback(t *testing.T) {
 	b, done := newBench(t, group())
 	defer done()
 	var own Owner
-	if err := b.callAs("k", func(tx *Tx) error { own = tx.Own(); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.callAs("k", func(tx *Tx) error { own = tx.Own(); return nil }))
 	for name, use := range map[string]func(){
 		"emit": func() { b.tx.Emit("out", "k", nil) }, "put": func() { own.Put(nil, nil) }, "timer": func() { own.SetTimer(time.Now(), nil) },
 		"get": func() { _, _ = own.Get(nil) },

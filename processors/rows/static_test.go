@@ -27,9 +27,7 @@ func staticMembers(t *testing.T, w *wire) {
 		env.Kafka.Member = as
 		cfg := w.config(dir)
 		cfg.SessionTimeout = session
-		r, err := New(cfg, env, w.counter("t-in"))
-		must.OK(t, err)
-		return r
+		return must.Get(New(cfg, env, w.counter("t-in")))(t)
 	}
 	dirs := [name]string{t.TempDir(), t.TempDir()}
 	names := [name]string{"127.0.0.1:8081", "127.0.0.1:8082"}

@@ -36,11 +36,9 @@ func (w *wire) storesEqualLog(t testing.TB, dirs ...string) int {
 	}
 	stores := 0
 	for _, dir := range dirs {
-		paths, err := filepath.Glob(filepath.Join(dir, "t-table", "*"))
-		must.OK(t, err)
+		paths := must.Get(filepath.Glob(filepath.Join(dir, "t-table", "*")))(t)
 		for _, path := range paths {
-			partition, err := strconv.Atoi(filepath.Base(path))
-			must.OK(t, err)
+			partition := must.Get(strconv.Atoi(filepath.Base(path)))(t)
 			storeEqualsLog(t, path, byPartition[int32(partition)])
 			stores++
 		}
@@ -50,12 +48,10 @@ func (w *wire) storesEqualLog(t testing.TB, dirs ...string) int {
 
 func storeEqualsLog(t testing.TB, path string, log []*kgo.Record) {
 	t.Helper()
-	db, err := pebble.Open(path, &pebble.Options{FormatMajorVersion: pebble.FormatNewest, Logger: stored.Logger(silent(), "store")})
-	must.OK(t, err)
+	db := must.Get(pebble.Open(path, &pebble.Options{FormatMajorVersion: pebble.FormatNewest, Logger: stored.Logger(silent(), "store")}))(t)
 	defer db.Close()
 	got, offset := map[string]string{}, offsetNone
-	it, err := db.NewIter(nil)
-	must.OK(t, err)
+	it := must.Get(db.NewIter(nil))(t)
 	for it.First(); it.Valid(); it.Next() {
 		if key := string(it.Key()); !isLocal(key) {
 			got[key] = string(it.Value())
@@ -127,8 +123,7 @@ func TestStore_DamagedIsRebuilt(t *testing.T) {
 
 func files(t *testing.T, dir, pattern string) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "t-table", "*", pattern))
-	must.OK(t, err)
+	paths := must.Get(filepath.Glob(filepath.Join(dir, "t-table", "*", pattern)))(t)
 	if len(paths) == 0 {
 		t.Fatalf("no %s to damage", pattern)
 	}
@@ -138,8 +133,7 @@ func files(t *testing.T, dir, pattern string) []string {
 // flip inverts one byte in 64.
 func flip(t *testing.T, dir, pattern string) {
 	for _, path := range files(t, dir, pattern) {
-		data, err := os.ReadFile(path)
-		must.OK(t, err)
+		data := must.Get(os.ReadFile(path))(t)
 		for i := 20; i < len(data); i += 64 {
 			data[i] ^= 0xff
 		}
@@ -149,8 +143,7 @@ func flip(t *testing.T, dir, pattern string) {
 
 func truncate(t *testing.T, dir, pattern string) {
 	for _, path := range files(t, dir, pattern) {
-		info, err := os.Stat(path)
-		must.OK(t, err)
+		info := must.Get(os.Stat(path))(t)
 		must.OK(t, os.Truncate(path, info.Size()/2))
 	}
 }
@@ -187,8 +180,7 @@ func TestStore_InUseIsAnErrorAndKept(t *testing.T) {
 		lock func(t *testing.T, path string)
 	}{
 		{"by this process", func(t *testing.T, path string) {
-			lock, err := pebble.LockDirectory(path, vfs.Default)
-			must.OK(t, err)
+			lock := must.Get(pebble.LockDirectory(path, vfs.Default))(t)
 			t.Cleanup(func() { must.OK(t, lock.Close()) })
 		}},
 		{"by another process", lockElsewhere},
@@ -221,16 +213,13 @@ func TestStore_InUseIsAnErrorAndKept(t *testing.T) {
 // tables returns the sstable files of one store.
 func tables(t *testing.T, path string) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(path, "*.sst"))
-	must.OK(t, err)
-	return paths
+	return must.Get(filepath.Glob(filepath.Join(path, "*.sst")))(t)
 }
 
 // lockElsewhere makes another process lock a store until the end of the test.
 func lockElsewhere(t *testing.T, path string) {
 	other := child(t, "locker", "ROWS_TEST_DIR="+path)
-	out, err := other.StdoutPipe()
-	must.OK(t, err)
+	out := must.Get(other.StdoutPipe())(t)
 	must.OK(t, other.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "locked\n" {
 		t.Fatalf("the other process printed %q, %v", line, err)
@@ -271,8 +260,7 @@ func TestDisk_RefusedWritesStopTheGroup(t *testing.T) {
 			eventually.True(t, "the first are applied", func() bool { return r.Status().Counters.Records == 10 })
 			refuses.Store(true)
 			for i := range r.slots {
-				_, err := r.slots[i].partition.db.AsyncFlush()
-				must.OK(t, err)
+				must.Get(r.slots[i].partition.db.AsyncFlush())(t)
 			}
 			eventually.True(t, "writes are refused", func() bool { return hits.Load() > 0 && r.slots[0].store.writeError.Load() != nil })
 			before := len(w.read(t, "t-out"))
@@ -309,9 +297,7 @@ func TestStore_FailedOpenReleasesResources(t *testing.T) {
 		hits.Add(1)
 		return &os.PathError{Op: "write", Path: op.Path, Err: syscall.ENOSPC}
 	}))
-	var err error
-	r.shared, err = NewShared(r.cfg)
-	must.OK(t, err)
+	r.shared = must.Get(NewShared(r.cfg))(t)
 	defer r.shared.Close()
 	if _, err := r.openStore(identity{Topic: "g-table"}, 0); !errors.Is(err, syscall.ENOSPC) || hits.Load() == 0 {
 		t.Fatalf("openStore: %v, %d writes refused; want %v", err, hits.Load(), syscall.ENOSPC)

@@ -109,8 +109,7 @@ func TestTimers_FireInSeveralTicks(t *testing.T) {
 func manyTimers(t *testing.T, w *wire) {
 	f, cfg := new(fired), w.config(t.TempDir())
 	cfg.MaxBatchTimers = 7
-	r, err := New(cfg, w.env(t), w.timerGroup(f, nil))
-	must.OK(t, err)
+	r := must.Get(New(cfg, w.env(t), w.timerGroup(f, nil)))(t)
 	start(t, r)
 	const n = 100
 	w.send(t, "t-in", 400, n, func(int) string { return "user:1" }) // due 400 to 500 ms after their arrival
@@ -246,8 +245,7 @@ func TestRun_StopsWhileTickIsUnanswered(t *testing.T) {
 // holdTicks makes the brokers leave every tick unanswered until release. held returns their number.
 func (w *wire) holdTicks(t *testing.T) (held func() int64, release func()) {
 	t.Helper()
-	meta, err := w.admin.Metadata(t.Context(), "t-ticks")
-	must.OK(t, err)
+	meta := must.Get(w.admin.Metadata(t.Context(), "t-ticks"))(t)
 	id := meta.Topics["t-ticks"].ID
 	var hits atomic.Int64
 	var released atomic.Bool

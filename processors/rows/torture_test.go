@@ -148,8 +148,7 @@ func newMember(t testing.TB, w *wire, env ...string) *member {
 func (m *member) start() {
 	m.t.Helper()
 	m.cmd, m.done = child(m.t, "member", m.env...), make(chan struct{})
-	out, err := m.cmd.StdoutPipe()
-	must.OK(m.t, err)
+	out := must.Get(m.cmd.StdoutPipe())(m.t)
 	must.OK(m.t, m.cmd.Start())
 	cmd, done := m.cmd, m.done
 	go func() {
@@ -213,8 +212,7 @@ func drive(t testing.TB, w *wire, perSecond int) *driver {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	d := &driver{w: w, users: 200, cancel: cancel, done: make(chan struct{})}
-	producer, err := w.kafka.Client(manual)
-	must.OK(t, err)
+	producer := must.Get(w.kafka.Client(manual))(t)
 	d.wg.Go(func() {
 		defer close(d.done)
 		defer producer.Close()
@@ -235,8 +233,7 @@ func drive(t testing.TB, w *wire, perSecond int) *driver {
 			}
 		}
 	})
-	consumer, err := w.kafka.Client(kgo.ConsumeTopics("t-out"))
-	must.OK(t, err)
+	consumer := must.Get(w.kafka.Client(kgo.ConsumeTopics("t-out")))(t)
 	watch, end := context.WithCancel(t.Context())
 	t.Cleanup(func() { end(); cancel(); d.wg.Wait() })
 	d.wg.Go(func() {
@@ -360,8 +357,7 @@ func (d *driver) times(t testing.TB, topic string) (byNumber map[schemas.Micros]
 	t.Helper()
 	byNumber, byUser = map[schemas.Micros]int{}, map[string]int64{}
 	for _, r := range d.w.read(t, topic) {
-		rec, err := d.w.stream(topic).Decode(r.Value)
-		must.OK(t, err)
+		rec := must.Get(d.w.stream(topic).Decode(r.Value))(t)
 		byNumber[rec.Time]++
 		byUser[string(r.Key)]++
 	}
@@ -375,9 +371,7 @@ func tortureRounds(t testing.TB) int {
 	if text == "" {
 		return 1
 	}
-	n, err := strconv.Atoi(text)
-	must.OK(t, err)
-	return n
+	return must.Get(strconv.Atoi(text))(t)
 }
 
 // faults counts the faults of a torture test, each of which occurs while the driver sends.

@@ -215,8 +215,7 @@ func TestView_ReturnsErrorsOfItsCaller(t *testing.T) {
 // Scans of a snapshot share an iterator: consecutive scans, nested scans, and a scan after one that ended early.
 func TestSnapshot_NestedScans(t *testing.T) {
 	t.Parallel()
-	db, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem()})
-	must.OK(t, err)
+	db := must.Get(pebble.Open("", &pebble.Options{FS: vfs.NewMem()}))(t)
 	for _, key := range []string{"u\x00a1", "u\x00a2", "u\x00b1", "u\x00b2", "u\x00b3", "v\x00a1"} {
 		must.OK(t, db.Set([]byte(key), nil, pebble.NoSync))
 	}

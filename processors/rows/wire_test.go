@@ -83,8 +83,7 @@ func (w *wire) send(t testing.TB, topic string, from, n int, user func(i int) st
 
 func (w *wire) record(t testing.TB, topic, user string, i int) *kgo.Record {
 	t.Helper()
-	value, err := w.stream(topic).Encode(&schemas.DeletedUser{User: schemas.UserID(user), Time: schemas.Micros(i)})
-	must.OK(t, err)
+	value := must.Get(w.stream(topic).Encode(&schemas.DeletedUser{User: schemas.UserID(user), Time: schemas.Micros(i)}))(t)
 	return &kgo.Record{Topic: topic, Partition: topics.Partition(user, testPartitions), Key: []byte(user), Value: value}
 }
 
@@ -140,9 +139,7 @@ func (w *wire) run(t testing.TB, dir string, g Group) (r *Runner, stop func() er
 
 func newRunner(t testing.TB, w *wire, dir string, g Group) *Runner {
 	t.Helper()
-	r, err := New(w.config(dir), w.env(t), g)
-	must.OK(t, err)
-	return r
+	return must.Get(New(w.config(dir), w.env(t), g))(t)
 }
 
 var patience = eventually.Limit()

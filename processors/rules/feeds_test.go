@@ -62,8 +62,7 @@ func TestFeeds_UnmarshalOverBase(t *testing.T) {
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := loaded(c.text)
-			must.OK(t, err)
+			got := must.Get(loaded(c.text))(t)
 			if diff := cmp.Diff(c.want, got, equateEmpty); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -105,10 +104,8 @@ func TestFeeds_UnmarshalListsAllProblems(t *testing.T) {
 }
 
 func TestFeeds_MarshalRoundTrip(t *testing.T) {
-	text, err := yaml.Marshal(map[string]any{"feeds": Default()})
-	must.OK(t, err)
-	got, err := loaded(string(text))
-	must.OK(t, err)
+	text := must.Get(yaml.Marshal(map[string]any{"feeds": Default()}))(t)
+	got := must.Get(loaded(string(text)))(t)
 	if diff := cmp.Diff(Default(), got, equateEmpty); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

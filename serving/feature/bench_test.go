@@ -42,7 +42,7 @@ func typical(user schemas.UserID, i int, age schemas.Micros) *schemas.EnrichedAc
 
 // userFeatures returns the ten built-in features of a user that most requests name.
 func userFeatures(b *testing.B) []Definition {
-	defs, err := Parse("f", []byte(`
+	return must.Get(Parse("f", []byte(`
 features:
 - {name: interests, entity: user, verbs: [click, save], window: 24h, group_by: objectAttributes.interests, aggregate: count}
 - {name: authors, entity: user, verbs: [click, save], window: 24h, group_by: objectAttributes.author, aggregate: count}
@@ -54,9 +54,7 @@ features:
 - {name: ios, entity: user, where: {verbAttributes.device: [ios]}, aggregate: count}
 - {name: price, entity: user, verbs: [save], aggregate: mean, of: objectAttributes.price}
 - {name: taste, entity: user, verbs: [click, save], window: 24h, aggregate: mean_embedding, of: objectAttributes.embedding}
-`))
-	must.OK(b, err)
-	return defs
+`)))(b)
 }
 
 // BenchmarkTenFeaturesOf200Actions also measures the lower bound: reading the same rows without evaluating them.
@@ -114,15 +112,14 @@ func BenchmarkItems(b *testing.B) {
 func benchmarkItems(b *testing.B, every schemas.Micros) {
 	store := openTest(b, b.TempDir(), DefaultConfig())
 	pins := writeItems(b, store, every)
-	defs, err := Parse("f", []byte(`
+	defs := must.Get(Parse("f", []byte(`
 features:
 - {name: a, entity: pin, window: 96h, aggregate: count, group_by: verb}
 - {name: b, entity: pin, window: 1h, aggregate: rate}
 - {name: c, entity: pin, window: 24h, aggregate: count, half_life: 6h}
 - {name: d, entity: pin, window: 24h, aggregate: distinct}
 - {name: e, entity: pin, aggregate: mean_embedding}
-`))
-	must.OK(b, err)
+`)))(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		_, _, err := store.Items(context.Background(), pins, now, defs)
@@ -175,8 +172,7 @@ func BenchmarkAnswer_1000Pins(b *testing.B) {
 				text += fmt.Sprintf("- {name: %s, entity: %s, %s}\n", names[len(names)-1], entity, def)
 			}
 		}
-		defs, err := Parse("f", []byte(text+"feature_sets: {all: ["+strings.Join(names, ", ")+"]}\n"))
-		must.OK(b, err)
+		defs := must.Get(Parse("f", []byte(text+"feature_sets: {all: ["+strings.Join(names, ", ")+"]}\n")))(b)
 		b.Run(name, func(b *testing.B) { benchmarkAnswer(b, store, defs, req) })
 	}
 }

@@ -21,8 +21,7 @@ import (
 
 func TestBreaker_OpensAndCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		metrics, err := NewMetrics(prometheus.NewRegistry())
-		must.OK(t, err)
+		metrics := must.Get(NewMetrics(prometheus.NewRegistry()))(t)
 		b := newBreaker(Config{BreakerFailures: 3, BreakerOpenTime: time.Second}, metrics)
 		for _, s := range []struct {
 			name    string
@@ -81,8 +80,7 @@ func TestAnswer_BreakerOpensWhileStoreHangs(t *testing.T) {
 		ask := func() (Answer, time.Duration) {
 			t.Helper()
 			start := time.Now()
-			answer, err := s.Answer(t.Context(), req)
-			must.OK(t, err)
+			answer := must.Get(s.Answer(t.Context(), req))(t)
 			return answer, time.Since(start)
 		}
 		down.Store(true)

@@ -69,9 +69,7 @@ func (w *wire) deps(instance string, store Writer, deadLetters DeadLetters) Sink
 
 func sinkWith(t testing.TB, deps SinkDeps) *Sink {
 	t.Helper()
-	s, err := NewSink(DefaultConfig(), deps)
-	must.OK(t, err)
-	return s
+	return must.Get(NewSink(DefaultConfig(), deps))(t)
 }
 
 func produce[T any](t testing.TB, w *wire, s topics.Stream[T], key string, recs ...*T) {
@@ -83,9 +81,7 @@ func produce[T any](t testing.TB, w *wire, s topics.Stream[T], key string, recs 
 
 func encoded[T any](t testing.TB, s topics.Stream[T], rec *T) []byte {
 	t.Helper()
-	value, err := s.Encode(rec)
-	must.OK(t, err)
-	return value
+	return must.Get(s.Encode(rec))(t)
 }
 
 // lag returns how many records of its topics, including markers, the first process has not committed.
@@ -320,8 +316,7 @@ func TestSink_CommitsAfterWrite(t *testing.T) {
 // An aborted transaction does not affect features.
 func TestSink_IgnoresAbortedRecords(t *testing.T) {
 	w := newWire(t)
-	tx, err := w.Kafka.Client(kgo.TransactionalID("test"))
-	must.OK(t, err)
+	tx := must.Get(w.Kafka.Client(kgo.TransactionalID("test")))(t)
 	defer tx.Close()
 	for i, end := range []kgo.TransactionEndTry{kgo.TryAbort, kgo.TryCommit} {
 		must.OK(t, tx.BeginTransaction())
@@ -453,8 +448,7 @@ func TestSink_RunStopsAllGoroutines(t *testing.T) {
 	ignore := goleak.IgnoreCurrent()
 	stop := topicstest.Run(t, w.sink(t, w.store, w.publisher).Run)
 	eventually.True(t, "the group exists", func() bool {
-		admin, err := w.Kafka.Admin()
-		must.OK(t, err)
+		admin := must.Get(w.Kafka.Admin())(t)
 		defer admin.Close()
 		group := topics.InstanceGroup(topics.Features, first)
 		groups, err := admin.DescribeGroups(t.Context(), group)

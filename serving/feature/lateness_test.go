@@ -69,8 +69,7 @@ func TestLateness_Metrics(t *testing.T) {
 // observed returns the sum and count of a histogram.
 func observed(t *testing.T, reg *prometheus.Registry, name string) (sum float64, n uint64) {
 	t.Helper()
-	families, err := reg.Gather()
-	must.OK(t, err)
+	families := must.Get(reg.Gather())(t)
 	for _, f := range families {
 		if f.GetName() == name {
 			h := f.GetMetric()[0].GetHistogram()

@@ -21,21 +21,18 @@ var comparePaths = cmp.Comparer(func(a, b Path) bool { return a == b })
 
 func mustPath(t testing.TB, s string) Path {
 	t.Helper()
-	p, err := ParsePath(s)
-	must.OK(t, err)
-	return p
+	return must.Get(ParsePath(s))(t)
 }
 
 // define parses one definition, given as the lines after its name.
 func define(t testing.TB, lines ...string) Definition {
 	t.Helper()
-	defs, err := Parse("test", []byte("features:\n  - name: f\n    "+strings.Join(lines, "\n    ")))
-	must.OK(t, err)
+	defs := must.Get(Parse("test", []byte("features:\n  - name: f\n    "+strings.Join(lines, "\n    "))))(t)
 	return defs[0]
 }
 
 func TestParse_ReadsEveryKey(t *testing.T) {
-	got, err := Parse("features.yaml", []byte(`
+	got := must.Get(Parse("features.yaml", []byte(`
 features:
   - name: interests_24h            # [a-z][a-z0-9_]*, unique
     description: by interest
@@ -61,8 +58,7 @@ features:
   - {name: sequence, entity: user, aggregate: sequence, n: 512, verbs: save, columns: [verb, actorAttributes.embedding], embedding: int8}
   - {name: vectors, entity: user, aggregate: sequence, columns: objectAttributes.embedding}
   - {name: plain, entity: user, aggregate: sequence}
-`))
-	must.OK(t, err)
+`)))(t)
 	want := []Definition{
 		{
 			Name: "interests_24h", Description: "by interest", Entity: User, Verbs: []schemas.Verb{"click", "save"},
@@ -258,8 +254,7 @@ func TestParse_FollowsAliases(t *testing.T) {
 }
 
 func TestBuiltin_IsValid(t *testing.T) {
-	defs, err := Load("")
-	must.OK(t, err)
+	defs := must.Get(Load(""))(t)
 	have := map[Entity]map[Aggregate]bool{User: {}, Pin: {}, Pair: {}}
 	for _, d := range defs {
 		if d.Description == "" {
@@ -294,10 +289,8 @@ func TestLoad_ReadsFile(t *testing.T) {
 }
 
 func TestBuiltin_RoundTripsJSON(t *testing.T) {
-	want, err := Load("")
-	must.OK(t, err)
-	text, err := json.Marshal(map[string]any{"features": want, "feature_sets": Sets(want)})
-	must.OK(t, err)
+	want := must.Get(Load(""))(t)
+	text := must.Get(json.Marshal(map[string]any{"features": want, "feature_sets": Sets(want)}))(t)
 	got, err := Parse("f", text)
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)

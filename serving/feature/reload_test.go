@@ -50,8 +50,7 @@ func TestReloader_ReloadsChangedFile(t *testing.T) {
 		write(one)
 		var log lines
 		s, _ := serviceOf{store: empty{}}.start(t)
-		metrics, err := NewMetrics(prometheus.NewRegistry())
-		must.OK(t, err)
+		metrics := must.Get(NewMetrics(prometheus.NewRegistry()))(t)
 		r := NewReloader(Config{ReloadInterval: time.Second}, path, s, metrics, slog.New(slog.NewTextHandler(&log, nil)))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)

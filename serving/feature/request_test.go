@@ -17,11 +17,10 @@ import (
 
 func TestAnswer_EvaluatesFeatureSets(t *testing.T) {
 	s, _ := serviceOf{store: empty{}}.start(t)
-	got, err := s.Answer(t.Context(), Request{
+	got := must.Get(s.Answer(t.Context(), Request{
 		Features: []string{"saves", "all"}, FeatureSets: []string{"saving", "all_of_pins"},
 		Users: []schemas.UserID{"user:1"}, Pins: []schemas.PinID{"pin:1"}, Pairs: []UserPin{{"user:1", "pin:1"}},
-	})
-	must.OK(t, err)
+	}))(t)
 	names := map[string][]string{}
 	for entity, values := range got.Values {
 		names[entity] = slices.Sorted(maps.Keys(values))
@@ -43,8 +42,7 @@ func TestRequest_RejectsTooManyValues(t *testing.T) {
 	for i := range 1000 {
 		req.Pins = append(req.Pins, schemas.PinID(fmt.Sprint("pin:", i)))
 	}
-	set, err := newDefinitionSet(defs)
-	must.OK(t, err)
+	set := must.Get(newDefinitionSet(defs))(t)
 	if _, err := req.checked(set, now); err == nil || !strings.Contains(err.Error(), "51000 values: at most 50000") {
 		t.Errorf("got %v", err)
 	}
@@ -75,8 +73,7 @@ func TestAnswer_BoundsItsSize(t *testing.T) {
 		req.Users = append(req.Users, schemas.UserID(fmt.Sprint("user:", i)))
 		attributes.Pins = append(attributes.Pins, schemas.PinID(fmt.Sprint("pin:", i)))
 	}
-	got, err := s.Answer(t.Context(), req)
-	must.OK(t, err)
+	got := must.Get(s.Answer(t.Context(), req))(t)
 	bytes := 0
 	for _, values := range got.Values {
 		bytes += size(values["saves"]) + size(values["all"])
@@ -87,8 +84,7 @@ func TestAnswer_BoundsItsSize(t *testing.T) {
 	if i := slices.IndexFunc(got.Missing, func(m Missing) bool { return m.Reason != TooLarge || got.Values[m.Entity][m.Feature] != nil }); i >= 0 {
 		t.Errorf("missing: %v", got.Missing[i])
 	}
-	known, err := s.Attributes(t.Context(), attributes)
-	must.OK(t, err)
+	known := must.Get(s.Attributes(t.Context(), attributes))(t)
 	if len(known.Pins) != 64 || len(known.Missing) != 6 || known.Missing[0].Reason != TooLarge || !slices.Equal(known.Degraded, []string{"size"}) {
 		t.Errorf("got %d pins, missing %v, degraded %v", len(known.Pins), known.Missing, known.Degraded)
 	}

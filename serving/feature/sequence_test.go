@@ -8,12 +8,11 @@ import (
 )
 
 func TestSequence_JSON(t *testing.T) {
-	text, err := json.Marshal(Sequence{Times: []int64{3, 2, 1}, Columns: map[string]Column{
+	text := must.Get(json.Marshal(Sequence{Times: []int64{3, 2, 1}, Columns: map[string]Column{
 		"verb":                       {Texts: []string{"save", "", "x"}},
 		"objectAttributes.embedding": {Vectors: [][]float32{nil, {0.5, -1}, {3, 4}}},
 		"actorAttributes.embedding":  {Vectors: [][]float32{{-127}, nil, nil}, Scales: []float32{0.25, 0, 0}},
-	}})
-	must.OK(t, err)
+	}}))(t)
 	const want = `{"actorAttributes.embedding":[[-127],null,null],"objectAttributes.embedding":[null,[0.5,-1],[3,4]],` +
 		`"scale.actorAttributes.embedding":[0.25,0,0],"time":[3,2,1],"verb":["save","","x"]}`
 	if string(text) != want {

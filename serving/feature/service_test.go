@@ -66,11 +66,9 @@ type serviceOf struct {
 // start returns a service over a store, with the tests' definitions.
 func (o serviceOf) start(t testing.TB) (*Service, *prometheus.Registry) {
 	t.Helper()
-	defs, err := Parse("f", []byte(serviceDefinitions))
-	must.OK(t, err)
+	defs := must.Get(Parse("f", []byte(serviceDefinitions)))(t)
 	reg := prometheus.NewRegistry()
-	metrics, err := NewMetrics(reg)
-	must.OK(t, err)
+	metrics := must.Get(NewMetrics(reg))(t)
 	if o.cfg == (Config{}) {
 		o.cfg = DefaultConfig()
 	}
@@ -80,8 +78,7 @@ func (o serviceOf) start(t testing.TB) (*Service, *prometheus.Registry) {
 	if o.now == nil {
 		o.now = func() time.Time { return now.Time() }
 	}
-	s, err := NewService(o.cfg, Deps{Store: o.store, Definitions: defs, Deleted: o.deleted, Metrics: metrics, Log: o.log, Now: o.now})
-	must.OK(t, err)
+	s := must.Get(NewService(o.cfg, Deps{Store: o.store, Definitions: defs, Deleted: o.deleted, Metrics: metrics, Log: o.log, Now: o.now}))(t)
 	t.Cleanup(s.Close)
 	return s, reg
 }
@@ -204,10 +201,8 @@ func TestAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var req Request
 			must.OK(t, json.Unmarshal([]byte(tt.request), &req))
-			answer, err := s.Answer(t.Context(), req)
-			must.OK(t, err)
-			got, err := json.Marshal(answer)
-			must.OK(t, err)
+			answer := must.Get(s.Answer(t.Context(), req))(t)
+			got := must.Get(json.Marshal(answer))(t)
 			if diff := cmp.Diff(decoded(t, tt.want), decoded(t, string(got)), equal); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -390,8 +385,7 @@ func TestAnswer_DegradesOnStoreFailure(t *testing.T) {
 			tt.store.Store = empty{}
 			var log bytes.Buffer
 			s, metrics := serviceOf{store: tt.store, log: slog.New(slog.NewTextHandler(&log, nil))}.start(t)
-			got, err := s.Answer(t.Context(), tt.request)
-			must.OK(t, err)
+			got := must.Get(s.Answer(t.Context(), tt.request))(t)
 			if diff := cmp.Diff(Answer{Values: tt.want, Missing: tt.missing, Degraded: []string{"store"}, AsOf: nowMS.Time()}, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -411,8 +405,7 @@ func TestAnswer_DegradesOnStoreFailure(t *testing.T) {
 // counted returns the sum of a counter or gauge over its labels.
 func counted(t *testing.T, reg prometheus.Gatherer, name string) float64 {
 	t.Helper()
-	families, err := reg.Gather()
-	must.OK(t, err)
+	families := must.Get(reg.Gather())(t)
 	sum := 0.0
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
@@ -451,8 +444,7 @@ func TestAnswer_KeepsDeadline(t *testing.T) {
 				store := &faulty{Store: empty{}, actions: fault(release)}
 				s, _ := serviceOf{store: store, now: time.Now}.start(t)
 				start := time.Now()
-				got, err := s.Answer(t.Context(), Request{Features: []string{"saves"}, Users: []schemas.UserID{"user:1", "user:2"}})
-				must.OK(t, err)
+				got := must.Get(s.Answer(t.Context(), Request{Features: []string{"saves"}, Users: []schemas.UserID{"user:1", "user:2"}}))(t)
 				if took := time.Since(start); took != DefaultConfig().Timeout {
 					t.Errorf("took %v, want %v", took, DefaultConfig().Timeout)
 				}
@@ -558,8 +550,7 @@ func TestAnswer_ReportsLeastFreshResult(t *testing.T) {
 		{[]schemas.UserID{"user:late", "user:silent"}, nil, nil},
 		{nil, []schemas.PinID{"pin:1"}, nil},
 	} {
-		answer, err := s.Answer(t.Context(), Request{Features: []string{"saves", "pin_saves"}, Users: tt.users, Pins: tt.pins})
-		must.OK(t, err)
+		answer := must.Get(s.Answer(t.Context(), Request{Features: []string{"saves", "pin_saves"}, Users: tt.users, Pins: tt.pins}))(t)
 		if diff := cmp.Diff(tt.want, answer.Fresh); diff != "" {
 			t.Errorf("%v, %v (-want +got):\n%s", tt.users, tt.pins, diff)
 		}
@@ -583,8 +574,7 @@ func TestAttributes_ReportsLeastFreshPart(t *testing.T) {
 		pins []schemas.PinID
 		want *time.Time
 	}{{of("pin:late"), &late}, {of("pin:late", "pin:early"), &early}, {of("pin:late", "pin:silent"), nil}} {
-		answer, err := s.Attributes(t.Context(), AttributesRequest{Pins: tt.pins})
-		must.OK(t, err)
+		answer := must.Get(s.Attributes(t.Context(), AttributesRequest{Pins: tt.pins}))(t)
 		if diff := cmp.Diff(tt.want, answer.Fresh); diff != "" {
 			t.Errorf("%d pins (-want +got):\n%s", len(tt.pins), diff)
 		}
@@ -599,12 +589,11 @@ func TestAttributes_ReportsLeastFreshPart(t *testing.T) {
 func TestAnswer_ScansEachUserOnce(t *testing.T) {
 	store := &faulty{Store: empty{}}
 	s, _ := serviceOf{store: store}.start(t)
-	_, err := s.Answer(t.Context(), Request{
+	must.Get(s.Answer(t.Context(), Request{
 		Features: []string{"saves", "mean_price", "newest", "pair_pin"},
 		Users:    []schemas.UserID{"user:1", "user:2"},
 		Pairs:    []UserPin{{"user:1", "pin:1"}, {"user:1", "pin:2"}, {"user:3", "pin:1"}},
-	})
-	must.OK(t, err)
+	}))(t)
 	if got := store.hits.Load(); got != 3 {
 		t.Errorf("got %d scans, want one for each of 3 users", got)
 	}
@@ -612,8 +601,7 @@ func TestAnswer_ScansEachUserOnce(t *testing.T) {
 
 func TestDefinitions_ReturnsFileOrder(t *testing.T) {
 	s, _ := serviceOf{store: empty{}}.start(t)
-	text, err := json.Marshal(s.Definitions())
-	must.OK(t, err)
+	text := must.Get(json.Marshal(s.Definitions()))(t)
 	const first = `{"name":"saves","entity":"user","verbs":["save"],"window":"96h","aggregate":"count"}`
 	if !strings.HasPrefix(string(text), "["+first) {
 		t.Errorf("got %s, want it to begin with %s", text, first)
@@ -640,8 +628,7 @@ func TestNewService_Rejects(t *testing.T) {
 
 func TestAttributes_DeletedAuthorsPinIsUnknown(t *testing.T) {
 	s, _ := serviceOf{store: history(t), deleted: deleted{"user:ada": true}}.start(t)
-	got, err := s.Attributes(t.Context(), AttributesRequest{Pins: []schemas.PinID{"pin:1", "pin:2"}})
-	must.OK(t, err)
+	got := must.Get(s.Attributes(t.Context(), AttributesRequest{Pins: []schemas.PinID{"pin:1", "pin:2"}}))(t)
 	if _, known := got.Pins["pin:2"]; !known || len(got.Pins) != 1 {
 		t.Errorf("got %v, want only pin:2", got.Pins)
 	}

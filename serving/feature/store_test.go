@@ -35,8 +35,7 @@ func saves(user schemas.UserID, n int, from schemas.Micros) Batch {
 // openTest opens an embedded store with the tests' now.
 func openTest(t testing.TB, dir string, cfg Config) *EmbeddedStore {
 	t.Helper()
-	s, err := OpenEmbedded(dir, cfg, slog.New(slog.DiscardHandler), func() time.Time { return now.Time() })
-	must.OK(t, err)
+	s := must.Get(OpenEmbedded(dir, cfg, slog.New(slog.DiscardHandler), func() time.Time { return now.Time() }))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -121,15 +120,14 @@ func TestActions_CountsNewestAboveMaxGroups(t *testing.T) {
 func rowsOf(t *testing.T, s *EmbeddedStore, table byte) int {
 	t.Helper()
 	n := 0
-	err := s.db.Use(func(db *pebble.DB) error {
+	must.OK(t, s.db.Use(func(db *pebble.DB) error {
 		return scanTable(t.Context(), db, table, func(it *pebble.Iterator) error {
 			for it.First(); it.Valid(); it.Next() {
 				n++
 			}
 			return it.Error()
 		})
-	})
-	must.OK(t, err)
+	}))
 	return n
 }
 
@@ -228,8 +226,7 @@ func TestKeptUntil_IsTheLatestSweep(t *testing.T) {
 	for _, clock := range []string{"00:00:00", "00:10:00", "12:00:00", "23:54:59.999", "23:55:00", "23:59:59.999"} {
 		t.Run(clock, func(t *testing.T) {
 			t.Parallel()
-			arrived, err := time.Parse("2006-01-02 15:04:05", "2026-02-28 "+clock)
-			must.OK(t, err)
+			arrived := must.Get(time.Parse("2006-01-02 15:04:05", "2026-02-28 "+clock))(t)
 			until := cfg.KeptUntil(arrived)
 			var last time.Time
 			for _, first := range []time.Duration{0, time.Millisecond, cfg.SweepInterval / 2, cfg.SweepInterval - time.Millisecond} {
@@ -253,8 +250,7 @@ func TestKeptUntil_IsTheLatestSweep(t *testing.T) {
 func sweptAt(t *testing.T, cfg Config, arrived, first time.Time) time.Time {
 	t.Helper()
 	clock := arrived
-	s, err := OpenEmbedded(t.TempDir(), cfg, slog.New(slog.DiscardHandler), func() time.Time { return clock })
-	must.OK(t, err)
+	s := must.Get(OpenEmbedded(t.TempDir(), cfg, slog.New(slog.DiscardHandler), func() time.Time { return clock }))(t)
 	defer s.Close()
 	mustWrite(t, s, saves("user:1", 1, schemas.MicrosOf(arrived.Add(schemas.MaxAhead))))
 	for clock = first; ; clock = clock.Add(cfg.SweepInterval) {
@@ -346,14 +342,13 @@ func TestStore_ClosedReturnsErrClosed(t *testing.T) {
 
 func TestRead_RejectsDamagedRow(t *testing.T) {
 	s := openTest(t, t.TempDir(), DefaultConfig())
-	err := s.db.Use(func(db *pebble.DB) error {
+	must.OK(t, s.db.Use(func(db *pebble.DB) error {
 		return errors.Join(
 			db.Set(actionKey(nil, "user:1", floor(now), "x"), []byte{rowVersion, 200}, pebble.Sync),
 			db.Set(itemKey(nil, "pin:1", dayOf(floor(now))), []byte{rowVersion, 9}, pebble.Sync),
 			db.Merge(pinKey(nil, "pin:1", facetsRow), []byte("short"), pebble.Sync),
 		)
-	})
-	must.OK(t, err)
+	}))
 	defs := []Definition{{Entity: User, Aggregate: Count, Window: time.Hour}}
 	_, _, errActions := s.Actions(t.Context(), "user:1", Span{AsOf: now, Now: now}, defs)
 	_, _, errItems := s.Items(t.Context(), []schemas.PinID{"pin:1"}, now, defs)
@@ -367,11 +362,10 @@ func TestRead_RejectsDamagedRow(t *testing.T) {
 
 func TestRead_RejectsOtherVersion(t *testing.T) {
 	s := openTest(t, t.TempDir(), DefaultConfig())
-	err := s.db.Use(func(db *pebble.DB) error {
+	must.OK(t, s.db.Use(func(db *pebble.DB) error {
 		return db.Set(actionKey(nil, "user:1", floor(now), "x"), []byte{rowVersion - 1}, pebble.Sync)
-	})
-	must.OK(t, err)
-	_, _, err = s.Actions(t.Context(), "user:1", Span{AsOf: now, Now: now}, []Definition{{Aggregate: Count, Window: time.Hour}})
+	}))
+	_, _, err := s.Actions(t.Context(), "user:1", Span{AsOf: now, Now: now}, []Definition{{Aggregate: Count, Window: time.Hour}})
 	var other *packed.VersionError
 	if !errors.As(err, &other) || *other != (packed.VersionError{Got: rowVersion - 1, Want: rowVersion}) {
 		t.Errorf("got %v, want both versions", err)
@@ -418,8 +412,7 @@ func killWriter(t *testing.T, dir string) int {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWrite_SurvivesKill$")
 	cmd.Env = append(os.Environ(), killedDir+"="+dir)
-	out, err := cmd.StdoutPipe()
-	must.OK(t, err)
+	out := must.Get(cmd.StdoutPipe())(t)
 	must.OK(t, cmd.Start())
 	written := 0
 	for {

@@ -19,10 +19,8 @@ import (
 // tried returns the values of an answer as JSON.
 func tried(t *testing.T, s *Service, req TryRequest) string {
 	t.Helper()
-	a, err := s.Try(t.Context(), req)
-	must.OK(t, err)
-	text, err := json.Marshal(a.Values)
-	must.OK(t, err)
+	a := must.Get(s.Try(t.Context(), req))(t)
+	text := must.Get(json.Marshal(a.Values))(t)
 	return string(text)
 }
 
@@ -30,10 +28,8 @@ func tried(t *testing.T, s *Service, req TryRequest) string {
 func TestTry_EqualsDefinedFeature(t *testing.T) {
 	s, _ := serviceOf{store: history(t)}.start(t)
 	ask := func(name string, users []schemas.UserID, pins []schemas.PinID) string {
-		a, err := s.Answer(t.Context(), Request{Features: []string{name}, Users: users, Pins: pins})
-		must.OK(t, err)
-		text, err := json.Marshal(a.Values)
-		must.OK(t, err)
+		a := must.Get(s.Answer(t.Context(), Request{Features: []string{name}, Users: users, Pins: pins}))(t)
+		text := must.Get(json.Marshal(a.Values))(t)
 		return string(text)
 	}
 	users := []schemas.UserID{"user:1", "user:none"}

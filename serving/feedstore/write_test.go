@@ -16,8 +16,7 @@ func TestWrite_DeletesTrimmedRows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := DefaultConfig()
 			cfg.MaxItems = keep
-			s, err := Open(t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-			must.OK(t, err)
+			s := must.Get(Open(t.TempDir(), cfg, slog.New(slog.DiscardHandler)))(t)
 			defer s.Close()
 			for range 2 { // the second time simulates a replay of the log
 				for from := int64(1); from <= last; from += int64(together) {
@@ -37,10 +36,9 @@ func TestWrite_DeletesTrimmedRows(t *testing.T) {
 
 func rows(t *testing.T, s *Store) (n int) {
 	t.Helper()
-	err := scan(context.Background(), s.db, []byte{kindEntry}, []byte{kindEntry + 1}, func(_, _ []byte) (bool, error) {
+	must.OK(t, scan(context.Background(), s.db, []byte{kindEntry}, []byte{kindEntry + 1}, func(_, _ []byte) (bool, error) {
 		n++
 		return true, nil
-	})
-	must.OK(t, err)
+	}))
 	return n
 }

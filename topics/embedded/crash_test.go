@@ -39,10 +39,8 @@ func startChild(t *testing.T, dir string) *remote {
 // that were acknowledged, and those that must never appear.
 func (c *remote) acknowledged(t *testing.T, round int, enough chan<- struct{}, killed <-chan struct{}) (kept, aborted []string) {
 	t.Helper()
-	plain, err := c.Kafka.Client()
-	must.OK(t, err)
-	tx, err := c.Kafka.Transactional("tx", kgo.RecordPartitioner(topics.ByOwner()))
-	must.OK(t, err)
+	plain := must.Get(c.Kafka.Client())(t)
+	tx := must.Get(c.Kafka.Transactional("tx", kgo.RecordPartitioner(topics.ByOwner())))(t)
 	go func() { // otherwise the client would retry records in flight forever
 		<-killed
 		plain.Close()
@@ -177,17 +175,14 @@ func cutLast(v string) (before, after string, ok bool) {
 // readAll counts the committed values of a topic.
 func readAll(t *testing.T, k topics.Kafka, topic string) map[string]int {
 	t.Helper()
-	l, err := topics.NewLog(k)
-	must.OK(t, err)
+	l := must.Get(topics.NewLog(k))(t)
 	defer l.Close()
-	ends, err := l.Ends(t.Context(), topic)
-	must.OK(t, err)
+	ends := must.Get(l.Ends(t.Context(), topic))(t)
 	values := map[string]int{}
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
 	defer cancel()
 	for p, end := range ends[topic] {
-		err := l.ReadTo(ctx, topic, p, 0, end, func(r *kgo.Record) error { values[string(r.Value)]++; return nil })
-		must.OK(t, err)
+		must.OK(t, l.ReadTo(ctx, topic, p, 0, end, func(r *kgo.Record) error { values[string(r.Value)]++; return nil }))
 	}
 	return values
 }

@@ -28,24 +28,21 @@ func config(dir string) embedded.Config {
 
 func start(t *testing.T, cfg embedded.Config) *embedded.Server {
 	t.Helper()
-	s, err := embedded.Start(t.Context(), cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
-	must.OK(t, err)
+	s := must.Get(embedded.Start(t.Context(), cfg, slog.New(slog.NewTextHandler(t.Output(), nil))))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
 
 func createTopic(t *testing.T, k topics.Kafka, name string) {
 	t.Helper()
-	adm, err := k.Admin()
-	must.OK(t, err)
+	adm := must.Get(k.Admin())(t)
 	defer adm.Close()
 	must.Get(adm.CreateTopic(t.Context(), k.Partitions, 1, nil, name))(t)
 }
 
 func produce(t *testing.T, k topics.Kafka, topic string, values ...string) {
 	t.Helper()
-	cl, err := k.Client()
-	must.OK(t, err)
+	cl := must.Get(k.Client())(t)
 	defer cl.Close()
 	for _, v := range values {
 		r := &kgo.Record{Topic: topic, Key: []byte(v), Value: []byte(v)}
@@ -58,8 +55,7 @@ func consume(t *testing.T, k topics.Kafka, topic string, n int) map[string]int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	cl, err := k.Client(kgo.ConsumeTopics(topic))
-	must.OK(t, err)
+	cl := must.Get(k.Client(kgo.ConsumeTopics(topic)))(t)
 	defer cl.Close()
 	values := map[string]int{}
 	for len(values) < n {
@@ -87,10 +83,8 @@ func TestServer_KeepsStateOverRestart(t *testing.T) {
 
 func register(t *testing.T, url, subject, schema string) int {
 	t.Helper()
-	cl, err := sr.NewClient(sr.URLs(url))
-	must.OK(t, err)
-	ss, err := cl.CreateSchema(t.Context(), subject, sr.Schema{Schema: schema})
-	must.OK(t, err)
+	cl := must.Get(sr.NewClient(sr.URLs(url)))(t)
+	ss := must.Get(cl.CreateSchema(t.Context(), subject, sr.Schema{Schema: schema}))(t)
 	return ss.ID
 }
 
@@ -126,10 +120,9 @@ func TestStart_RejectsChangedSchemaIDs(t *testing.T) {
 	register(t, s.RegistryURL(), "b", `"long"`)
 	must.OK(t, s.Close())
 	path := filepath.Join(dir, "registry.json")
-	data, err := os.ReadFile(path)
-	must.OK(t, err)
+	data := must.Get(os.ReadFile(path))(t)
 	must.OK(t, os.WriteFile(path, []byte(strings.Replace(string(data), `"id": 2`, `"id": 5`, 1)), 0o600))
-	_, err = embedded.Start(t.Context(), config(dir), nil)
+	_, err := embedded.Start(t.Context(), config(dir), nil)
 	if err == nil || !strings.Contains(err.Error(), "subject b: schema id would change from 5 to 2") {
 		t.Errorf("Start = %v, want the id that would change", err)
 	}
@@ -138,8 +131,7 @@ func TestStart_RejectsChangedSchemaIDs(t *testing.T) {
 func TestRegistry_RejectsDeletes(t *testing.T) {
 	s := start(t, config(t.TempDir()))
 	id := register(t, s.RegistryURL(), "a", `"string"`)
-	cl, err := sr.NewClient(sr.URLs(s.RegistryURL()))
-	must.OK(t, err)
+	cl := must.Get(sr.NewClient(sr.URLs(s.RegistryURL())))(t)
 	if _, err := cl.DeleteSubject(t.Context(), "a", sr.SoftDelete); err == nil {
 		t.Error("a subject was deleted")
 	}
@@ -159,8 +151,7 @@ func TestStart_RejectsLockedDirectory(t *testing.T) {
 }
 
 func TestStart_NamesPortInUse(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must.OK(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	for _, field := range []string{"kafka", "registry"} {
 		cfg := config(t.TempDir())

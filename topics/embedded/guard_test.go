@@ -46,8 +46,7 @@ func TestBroker_ClosesConnectionsThatSendHostileRequests(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for name, sent := range hostileRequests {
-		conn, err := net.Dial("tcp", s.Kafka(1).Brokers[0])
-		must.OK(t, err)
+		conn := must.Get(net.Dial("tcp", s.Kafka(1).Brokers[0]))(t)
 		must.Get(conn.Write(sent))(t)
 		must.OK(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
 		var silent net.Error
@@ -68,8 +67,7 @@ func TestBroker_ClosesConnectionsThatSendHostileRequests(t *testing.T) {
 
 func TestBroker_AnswersApiVersionsOfAnyVersion(t *testing.T) {
 	s := start(t, config(t.TempDir()))
-	conn, err := net.Dial("tcp", s.Kafka(1).Brokers[0])
-	must.OK(t, err)
+	conn := must.Get(net.Dial("tcp", s.Kafka(1).Brokers[0]))(t)
 	defer conn.Close()
 	body := "\x00" + "\x05test" + "\x041.0" + "\x00\xff\xff\xff\xff" + "\x00" // tags, client's name and version, cluster and node, tags
 	must.Get(conn.Write(request(10+uint32(len(body)), 18, 99, body)))(t)

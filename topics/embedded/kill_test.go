@@ -50,8 +50,7 @@ func imageOfTwo(t *testing.T, commit bool, opts ...kgo.Opt) string {
 	createTopic(t, c.Kafka, "t")
 	var both [2]*kgo.Client
 	for i := range both {
-		tx, err := c.Kafka.Transactional(fmt.Sprintf("tx%d", i), opts...)
-		must.OK(t, err)
+		tx := must.Get(c.Kafka.Transactional(fmt.Sprintf("tx%d", i), opts...))(t)
 		defer tx.Close()
 		both[i] = tx
 	}
@@ -76,13 +75,11 @@ type outcome struct {
 // outcomes returns the outcomes of the logs and snapshots in a directory, and checks that no transaction is open.
 func outcomes(t *testing.T, dir string) map[int]outcome {
 	t.Helper()
-	producers, err := os.ReadFile(filepath.Join(dir, "broker", "pids.log"))
-	must.OK(t, err)
+	producers := must.Get(os.ReadFile(filepath.Join(dir, "broker", "pids.log")))(t)
 	all := map[int]outcome{-1: {producers: string(producers)}}
 	for p := range 4 {
 		path := segmentOf(dir, p)
-		data, err := os.ReadFile(path)
-		must.OK(t, err)
+		data := must.Get(os.ReadFile(path))(t)
 		o := outcome{ended: ends(t, data)}
 		var snap struct {
 			HighWatermark    int64            `json:"high_watermark"`

@@ -26,8 +26,7 @@ func crashImage(t *testing.T, commit bool) string {
 	dir := t.TempDir()
 	c := startChild(t, dir)
 	createTopic(t, c.Kafka, "t")
-	tx, err := c.Kafka.Transactional("tx")
-	must.OK(t, err)
+	tx := must.Get(c.Kafka.Transactional("tx"))(t)
 	defer tx.Close()
 	for i, end := range []bool{true, false, commit} {
 		inAllPartitions(t, tx, fmt.Sprintf("tx%d", i), end)
@@ -70,8 +69,7 @@ func batches(data []byte) []int64 {
 func cutLastBatch(t *testing.T, dir string, partition int) {
 	t.Helper()
 	path := segmentOf(dir, partition)
-	data, err := os.ReadFile(path)
-	must.OK(t, err)
+	data := must.Get(os.ReadFile(path))(t)
 	at := batches(data)
 	must.OK(t, os.Truncate(path, at[len(at)-1]))
 }
@@ -139,8 +137,7 @@ func TestRecovery_AbortsOpenTransactionOfOldClient(t *testing.T) {
 	dir := t.TempDir()
 	c := startChild(t, dir)
 	createTopic(t, c.Kafka, "t")
-	tx, err := c.Kafka.Transactional("tx", oldClient...)
-	must.OK(t, err)
+	tx := must.Get(c.Kafka.Transactional("tx", oldClient...))(t)
 	defer tx.Close()
 	inAllPartitions(t, tx, "tx0", true)
 	inAllPartitions(t, tx, "tx1", true)
@@ -159,8 +156,7 @@ func closedWithOpen(t *testing.T) (embedded.Config, *kgo.Client) {
 	s := start(t, cfg)
 	createTopic(t, s.Kafka(0), "t")
 	cfg.Kafka = s.Kafka(0).Brokers[0]
-	tx, err := s.Kafka(0).Transactional("tx")
-	must.OK(t, err)
+	tx := must.Get(s.Kafka(0).Transactional("tx"))(t)
 	t.Cleanup(tx.Close)
 	inAllPartitions(t, tx, "tx0", true)
 	produceInAll(t, tx, "open")
@@ -183,8 +179,7 @@ func TestRecovery_AbortsTransactionThatWasOpenOverCleanClose(t *testing.T) {
 	cfg, _ := closedWithOpen(t)
 	startChild(t, cfg.Dir).Kill()
 	s := start(t, config(cfg.Dir))
-	tx, err := s.Kafka(0).Transactional("other")
-	must.OK(t, err)
+	tx := must.Get(s.Kafka(0).Transactional("other"))(t)
 	defer tx.Close()
 	inAllPartitions(t, tx, "later", true)
 	checkValues(t, s.Kafka(0), append(values("tx0", 0, 1, 2, 3), values("later", 0, 1, 2, 3)...))
@@ -197,8 +192,7 @@ func TestRecovery_FencesProducerOfAbortedTransaction(t *testing.T) {
 	c := startChild(t, dir)
 	createTopic(t, c.Kafka, "t")
 	addr := c.Kafka.Brokers[0]
-	tx, err := c.Kafka.Transactional("tx")
-	must.OK(t, err)
+	tx := must.Get(c.Kafka.Transactional("tx"))(t)
 	defer tx.Close()
 	inAllPartitions(t, tx, "tx0", true)
 	must.OK(t, tx.BeginTransaction())
@@ -231,8 +225,7 @@ func TestRecovery_RepairsDamageOfCrashes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := crashImage(t, true)
 			path := segmentOf(dir, 0)
-			data, err := os.ReadFile(path)
-			must.OK(t, err)
+			data := must.Get(os.ReadFile(path))(t)
 			must.OK(t, os.WriteFile(path, tt.damage(slices.Clone(data), batches(data)), 0o600))
 			s, err := embedded.Start(t.Context(), config(dir), nil)
 			if tt.err != "" {
@@ -252,8 +245,7 @@ func TestRecovery_RepairsDamageOfCrashes(t *testing.T) {
 func TestRecovery_RebuildsIndex(t *testing.T) {
 	dir := crashImage(t, true)
 	index := strings.TrimSuffix(segmentOf(dir, 0), ".dat") + ".idx"
-	info, err := os.Stat(index)
-	must.OK(t, err)
+	info := must.Get(os.Stat(index))(t)
 	must.OK(t, os.Truncate(index, info.Size()-15))
 	s := start(t, config(dir))
 	must.OK(t, s.Close())
@@ -275,8 +267,7 @@ func TestServer_StopsWhenDirectoryIsFull(t *testing.T) {
 	cfg.MaxBytes = 2 << 20
 	s := start(t, cfg)
 	createTopic(t, s.Kafka(0), "t")
-	cl, err := s.Kafka(0).Client(kgo.ProducerBatchCompression(kgo.NoCompression()))
-	must.OK(t, err)
+	cl := must.Get(s.Kafka(0).Client(kgo.ProducerBatchCompression(kgo.NoCompression())))(t)
 	defer cl.Close()
 	for range 3 {
 		r := &kgo.Record{Topic: "t", Value: make([]byte, 1<<20)}
@@ -288,7 +279,7 @@ func TestServer_StopsWhenDirectoryIsFull(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	_, err = embedded.Start(t.Context(), cfg, nil)
+	_, err := embedded.Start(t.Context(), cfg, nil)
 	wantFull(t, err, cfg)
 	cfg.MaxBytes = 20 << 20 // raised, as the error advises
 	if got := readAll(t, start(t, cfg).Kafka(0), "t"); len(got) != 1 {

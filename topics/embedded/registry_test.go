@@ -20,8 +20,7 @@ import (
 // openRegistry serves only a registry until end, which may be called once. It calls step before each change of the file.
 func openRegistry(t *testing.T, path string, step func() error) (url string, end func()) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must.OK(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	url, closed, err := embedded.OpenRegistry(path, l, func(string, []byte) error { return step() })
 	if err != nil {
 		_ = l.Close()
@@ -36,9 +35,7 @@ func openRegistry(t *testing.T, path string, step func() error) (url string, end
 
 func clientOf(t *testing.T, url string) *sr.Client {
 	t.Helper()
-	cl, err := sr.NewClient(sr.URLs(url))
-	must.OK(t, err)
-	return cl
+	return must.Get(sr.NewClient(sr.URLs(url)))(t)
 }
 
 var errFull = errors.New("no space left on device")
@@ -129,17 +126,14 @@ func TestRegistry_AnswersAfterSchemaIsStored(t *testing.T) {
 func TestRegistry_RejectsCrossSiteRequests(t *testing.T) {
 	s := start(t, config(t.TempDir()))
 	ask := func(method, path, host string, header ...string) (int, string) {
-		r, err := http.NewRequestWithContext(t.Context(), method, s.RegistryURL()+path, strings.NewReader(`{"schema":"\"string\""}`))
-		must.OK(t, err)
+		r := must.Get(http.NewRequestWithContext(t.Context(), method, s.RegistryURL()+path, strings.NewReader(`{"schema":"\"string\""}`)))(t)
 		r.Host = host
 		for i := 0; i+1 < len(header); i += 2 {
 			r.Header.Set(header[i], header[i+1])
 		}
-		res, err := http.DefaultClient.Do(r)
-		must.OK(t, err)
+		res := must.Get(http.DefaultClient.Do(r))(t)
 		defer res.Body.Close()
-		body, err := io.ReadAll(res.Body)
-		must.OK(t, err)
+		body := must.Get(io.ReadAll(res.Body))(t)
 		return res.StatusCode, string(body)
 	}
 	const versions, schema = "/subjects/pins-value/versions", "/schemas/ids/1"

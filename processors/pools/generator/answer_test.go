@@ -29,8 +29,7 @@ func TestMaterialized_EntriesAreFound(t *testing.T) {
 				items[i] = schemas.ServedItem{Pin: schemas.PinID(rapid.StringMatching("pin:[a-z]{1,3}").Draw(t, "pin"))}
 			}
 			added := &schemas.FeedEntries{User: poolstest.Owner, Time: schemas.Micros(len(all)), First: int64(len(all) + 1), Items: items}
-			value, err := stream.Encode(added)
-			must.OK(t, err)
+			value := must.Get(stream.Encode(added))(t)
 			table[string(layout.PositionRow(layout.KindMaterialized, added.Last()))] = value
 			all, heads = slices.AppendSeq(all, added.All()), append(heads, added.Last())
 		}
@@ -91,8 +90,7 @@ func TestRecall_EmptiesHiddenEntries(t *testing.T) {
 			items[i].Pin = poolstest.PinID(i)
 		}
 	}
-	value, err := w.g.deps.Streams.FeedEntries.Encode(&schemas.FeedEntries{User: poolstest.Owner, Time: 11, First: 1, Items: items})
-	must.OK(t, err)
+	value := must.Get(w.g.deps.Streams.FeedEntries.Encode(&schemas.FeedEntries{User: poolstest.Owner, Time: 11, First: 1, Items: items}))(t)
 	w.rows[string(layout.PositionRow(layout.KindMaterialized, int64(len(items))))] = value
 	poolstest.SetState(w.rows, layout.State{Head: 10})
 	entries, err := visit(t, w.g, "v1").RecentEntries(t.Context())

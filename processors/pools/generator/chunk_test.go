@@ -67,8 +67,7 @@ func TestChunk_ServedContainsMemory(t *testing.T) {
 	}
 	r := request("v2")
 	r.Feed, r.Time = rules.Home, 10
-	home, err := g.Chunk(t.Context(), r)
-	must.OK(t, err)
+	home := must.Get(g.Chunk(t.Context(), r))(t)
 	if m := home.Served.Memory; m.Visited != 10 || m.Began != 1 || m.Weak != 3 || len(m.Deferred) != 1 {
 		t.Errorf("memory of home: %+v", m)
 	}
@@ -78,8 +77,7 @@ func TestChunk_ServedContainsExpired(t *testing.T) {
 	d := fakePoolsWith(5, schemas.Memory{Began: 1, Visited: 2, Best: map[string]schemas.RankScore{}, Deferred: []schemas.Deferred{{Pin: "pin:0", Since: 1}}})
 	r := request("v1")
 	r.Feed, r.Time = rules.Home, 1e13
-	c, err := generatorOf(t, d).Chunk(t.Context(), r)
-	must.OK(t, err)
+	c := must.Get(generatorOf(t, d).Chunk(t.Context(), r))(t)
 	if diff := cmp.Diff([]schemas.PinID{"pin:0"}, c.Served.Expired); diff != "" {
 		t.Errorf("expired (-want +got):\n%s", diff)
 	}
@@ -126,8 +124,7 @@ func TestChunk_ReportsDegradedSignals(t *testing.T) {
 			if g.deps.Streams, err = topics.Open(t.Context(), registry{}); err != nil {
 				t.Fatal(err)
 			}
-			got, err := g.Chunk(t.Context(), r)
-			must.OK(t, err)
+			got := must.Get(g.Chunk(t.Context(), r))(t)
 			if diff := cmp.Diff(c.want, got.Degraded); diff != "" || len(got.Served.Items) != 2 {
 				t.Errorf("%d items; degraded (-want +got):\n%s", len(got.Served.Items), diff)
 			}
@@ -165,8 +162,7 @@ func TestChunk_ReportsArm(t *testing.T) {
 	d := newFakePools(3)
 	r := request("v1")
 	r.Feed = rules.Home
-	c, err := generatorWith(t, cfg, Deps{Rows: d}).Chunk(t.Context(), r)
-	must.OK(t, err)
+	c := must.Get(generatorWith(t, cfg, Deps{Rows: d}).Chunk(t.Context(), r))(t)
 	if c.Served.Feed != rules.Home || c.Served.Arm != "plain" || c.Degraded != nil {
 		t.Errorf("feed %q, arm %q, degraded %v, want home with the rules of plain", c.Served.Feed, c.Served.Arm, c.Degraded)
 	}
@@ -341,12 +337,10 @@ func TestChunk_RandomHistories(t *testing.T) {
 				w.now += schemas.Micros(rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Minute, 2 * time.Hour}).Draw(rt, "pause") / time.Microsecond)
 				w.change(func() { w.session++ })
 			default:
-				waiting, err := w.g.Waiting(t.Context(), poolstest.Owner)
-				must.OK(rt, err)
+				waiting := must.Get(w.g.Waiting(t.Context(), poolstest.Owner))(rt)
 				r := schemas.ChunkRequest{Served: fmt.Sprintf("v%d", step), User: poolstest.Owner, Time: w.now,
 					Feed: rapid.SampledFrom([]string{rules.Home, "plain"}).Draw(rt, "feed"), Limit: rapid.IntRange(1, 30).Draw(rt, "limit")}
-				c, err := w.g.Chunk(t.Context(), r)
-				must.OK(rt, err)
+				c := must.Get(w.g.Chunk(t.Context(), r))(rt)
 				if want := min(r.Limit, waiting); r.Feed == rules.Home && len(c.Served.Items) != want {
 					rt.Fatalf("%d items, want %d of %d waiting", len(c.Served.Items), want, waiting)
 				}

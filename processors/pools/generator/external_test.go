@@ -60,9 +60,7 @@ func externalChunk(t *testing.T, d *fakePools, cfg Config, metrics prometheus.Re
 	g := generatorWith(t, cfg, Deps{Rows: d, Deleted: deletedtest.Of("user:deleted"), Hot: hot, Metrics: metrics})
 	r := request("v1")
 	r.Feed, r.Limit, r.Time = rules.Home, 100, 1e15
-	c, err := g.Chunk(t.Context(), r)
-	must.OK(t, err)
-	return c
+	return must.Get(g.Chunk(t.Context(), r))(t)
 }
 
 // withoutExploration returns the default configuration without exploration, which is random, and without caps.
@@ -134,8 +132,7 @@ func TestExternalSource_FiltersCandidates(t *testing.T) {
 // counted returns the values of a counter by its labels, in the order of the label names.
 func counted(t *testing.T, reg prometheus.Gatherer, name string) map[string]float64 {
 	t.Helper()
-	families, err := reg.Gather()
-	must.OK(t, err)
+	families := must.Get(reg.Gather())(t)
 	values := map[string]float64{}
 	for _, f := range families {
 		if f.GetName() != name {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -18,11 +19,7 @@ import (
 
 func (w *whyFixture) state() *schemas.FeedState {
 	w.t.Helper()
-	s, err := w.g.FeedState(w.t.Context(), poolstest.Owner, rules.Home)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return s
+	return must.Get(w.g.FeedState(w.t.Context(), poolstest.Owner, rules.Home))(w.t)
 }
 
 // The state reflects what visits show, defer, and remove from the pools.

@@ -88,8 +88,7 @@ func (d *fakePools) markSeen(pins ...schemas.PinID) {
 // apply applies a Served at the end of the log.
 func (d *fakePools) apply(t *testing.T, s *schemas.Served) {
 	d.change(func() {
-		st, err := layout.ReadState(d.rows)
-		must.OK(t, err)
+		st := must.Get(layout.ReadState(d.rows))(t)
 		added, _ := st.Show(s, map[schemas.PinID]bool{})
 		for e := range added.All() {
 			d.rows[string(rows.Name(layout.KindSeen, e.Pin))] = layout.AppendSeen(nil, layout.Seen{Position: e.Position})
@@ -126,8 +125,7 @@ func generatorWith(t *testing.T, cfg Config, deps Deps) *Generator {
 	if deps.Deleted == nil {
 		deps.Deleted = deletedtest.Of()
 	}
-	g, err := New(layout.DefaultConfig(), cfg, deps)
-	must.OK(t, err)
+	g := must.Get(New(layout.DefaultConfig(), cfg, deps))(t)
 	t.Cleanup(g.Close)
 	return g
 }
@@ -162,9 +160,7 @@ func request(served string) schemas.ChunkRequest {
 // visit requests a chunk and fails if there is none.
 func visit(t *testing.T, g *Generator, served string) *schemas.Chunk {
 	t.Helper()
-	c, err := g.Chunk(t.Context(), request(served))
-	must.OK(t, err)
-	return c
+	return must.Get(g.Chunk(t.Context(), request(served)))(t)
 }
 
 // waitingChunk is a chunk that was requested.
@@ -467,8 +463,7 @@ func TestPool_AndWaiting(t *testing.T) {
 	d := newFakePools(130)
 	poolstest.Deliver(d.rows, "related", poolstest.Delivered{Pin: poolstest.PinID(0), Version: 1, PoolScore: 5, PinContent: schemas.PinContent{Created: 7, Facets: schemas.Facets{Author: "user:a"}}})
 	g := generatorOf(t, d)
-	got, err := g.Pool(t.Context(), poolstest.Owner, "related", 10)
-	must.OK(t, err)
+	got := must.Get(g.Pool(t.Context(), poolstest.Owner, "related", 10))(t)
 	want := &schemas.Pool{Source: "related", Total: 1, Items: []schemas.PoolItem{
 		{Pin: "pin:0", PoolScore: 5, Time: 7, Facets: schemas.Facets{Author: "user:a"}},
 	}}

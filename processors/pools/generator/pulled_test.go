@@ -66,8 +66,7 @@ func TestPulled_MergesWithPushed(t *testing.T) {
 		}
 		n := rapid.IntRange(1, 12).Draw(t, "n")
 		v := &view{poolstest.View(t, w.Table), pulled}
-		all, err := v.best(schemas.Following, n)
-		must.OK(t, err)
+		all := must.Get(v.best(schemas.Following, n))(t)
 		got := []poolstest.Waiting{}
 		for _, c := range all {
 			got = append(got, poolstest.Waiting{Pin: c.Pin, PoolScore: c.PoolScore})
@@ -132,8 +131,7 @@ func TestPulled_PinsSeenLongAgoAreSeen(t *testing.T) {
 	}
 	v := &view{poolstest.View(t, table), pulled}
 	v.RecentlySeen = map[schemas.PinID]struct{}{poolstest.PinID(2): {}}
-	all, err := v.best(schemas.Following, 3)
-	must.OK(t, err)
+	all := must.Get(v.best(schemas.Following, 3))(t)
 	if len(all) != 1 || all[0].Pin != poolstest.PinID(0) {
 		t.Errorf("%d candidates, want only the unseen one: %+v", len(all), all)
 	}

@@ -102,8 +102,7 @@ func visitWithin(t *testing.T, g *Generator, wait time.Duration, change func(*sc
 		change(&r)
 	}
 	began := time.Now()
-	c, err := g.Chunk(ctx, r)
-	must.OK(t, err)
+	c := must.Get(g.Chunk(ctx, r))(t)
 	g.Settle(poolstest.Owner, r.Served, schemas.Failed)
 	return c, time.Since(began)
 }

@@ -42,13 +42,11 @@ func newWhyFixture(t *testing.T, change func(pools *layout.Config, cfg *Config))
 		change(&pools, &cfg)
 	}
 	w := &whyFixture{fakePools: newFakePools(0), t: t, now: 1e15}
-	streams, err := topics.Open(t.Context(), registry{})
-	must.OK(t, err)
-	w.g, err = New(pools, cfg, Deps{
+	streams := must.Get(topics.Open(t.Context(), registry{}))(t)
+	w.g = must.Get(New(pools, cfg, Deps{
 		Rows: w.fakePools, End: w.fakePools, Streams: streams, Deleted: deletedtest.Of("user:deleted"),
 		Now: func() time.Time { return w.now.Time() },
-	})
-	must.OK(t, err)
+	}))(t)
 	t.Cleanup(w.g.Close)
 	w.graph(layout.RegisterFollow, "user:a")
 	return w
@@ -280,8 +278,7 @@ func TestWhy_Out(t *testing.T) {
 	})
 	t.Run("a deleted user", func(t *testing.T) {
 		w := newWhyFixture(t, nil)
-		got, err := w.g.Why(t.Context(), schemas.WhyRequest{User: "user:deleted", Pin: "pin:1", Feed: rules.Home, Limit: 3})
-		must.OK(t, err)
+		got := must.Get(w.g.Why(t.Context(), schemas.WhyRequest{User: "user:deleted", Pin: "pin:1", Feed: rules.Home, Limit: 3}))(t)
 		w.expect(got, schemas.FateOut, schemas.ReasonUserDeleted)
 	})
 }
@@ -504,11 +501,8 @@ func TestWhy_MasksWithoutCard(t *testing.T) {
 
 func (w *whyFixture) masked(pin schemas.PinID, card *schemas.Card) *schemas.Why {
 	w.t.Helper()
-	got, err := w.g.Why(w.t.Context(), schemas.WhyRequest{
+	got := must.Get(w.g.Why(w.t.Context(), schemas.WhyRequest{
 		User: poolstest.Owner, Pin: pin, Feed: rules.Home, Limit: 3, Time: w.now, Card: card, Masked: true,
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	}))(w.t)
 	return got
 }

@@ -27,8 +27,7 @@ func TestParseCandidate_RoundTrip(t *testing.T) {
 	name := string(AppendCandidate(nil, KindLaterVersion, "related", -7.5, "pin:\u00e9", -1))
 	value := string(ranked.AppendBody(nil, &body))
 	prefix := len(SourcePrefix(KindLaterVersion, "related"))
-	got, err := ParseCandidate(prefix, name, value)
-	must.OK(t, err)
+	got := must.Get(ParseCandidate(prefix, name, value))(t)
 	want := CandidateRow{Pin: "pin:\u00e9", Version: -1, PoolScore: -7.5, Created: 3, deleted: true, Name: name, body: value}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(CandidateRow{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -53,8 +52,7 @@ func TestCandidateRows_BestFirstTiesByPin(t *testing.T) {
 	} {
 		m[string(AppendCandidate(nil, KindFirstVersion, r.source, r.score, r.pin, r.version))] = ranked.AppendBody(nil, &schemas.PinContent{})
 	}
-	list, err := CandidateRows(m, schemas.Following)
-	must.OK(t, err)
+	list := must.Get(CandidateRows(m, schemas.Following))(t)
 	type place struct {
 		Pin     schemas.PinID
 		Version schemas.Version
@@ -67,8 +65,7 @@ func TestCandidateRows_BestFirstTiesByPin(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	all, err := Sources(m)
-	must.OK(t, err)
+	all := must.Get(Sources(m))(t)
 	if diff := cmp.Diff([]schemas.Source{"followin", "following", "following2"}, all); diff != "" {
 		t.Errorf("sources (-want +got):\n%s", diff)
 	}

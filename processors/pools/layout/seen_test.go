@@ -31,8 +31,7 @@ func TestSeenIndex(t *testing.T) {
 		end := int64(len(all))
 		from := rapid.Int64Range(1, end).Draw(t, "from")
 		to := rapid.Int64Range(from, end+1).Draw(t, "to")
-		list, err := IndexedBetween(table, from, to)
-		must.OK(t, err)
+		list := must.Get(IndexedBetween(table, from, to))(t)
 		var pins []schemas.PinID
 		for i, p := range list {
 			_, ends := table[string(PositionRow(KindSeenIndex, p.Position))]

@@ -200,8 +200,7 @@ func (w *world) checkPairs(t *testing.T, rt *rapid.T, s store) {
 	}
 	at := p.span.AsOf.Time()
 	req.At = &at
-	got, err := w.serviceOf(t, s, defs).Answer(t.Context(), req)
-	must.OK(rt, err)
+	got := must.Get(w.serviceOf(t, s, defs).Answer(t.Context(), req))(rt)
 	span := feature.Span{Now: p.span.Now, AsOf: schemas.MicrosOf(got.AsOf)}
 	for _, d := range defs {
 		entity, want := string(p.user), feature.Reference(d, span, p.actions)
@@ -240,13 +239,12 @@ func (w *world) checkAsOf(t *testing.T, s store) {
 		Users: []schemas.UserID{w.looker.user}, Pins: []schemas.PinID{lookedAt},
 		Pairs: []feature.UserPin{{User: w.looker.user, Pin: lookedAt}},
 	}
-	got, err := w.service(t, s, `
+	got := must.Get(w.service(t, s, `
 features:
 - {name: user_saves, entity: user, verbs: save, window: 1h, aggregate: count}
 - {name: pin_saves, entity: pin, verbs: save, window: 1h, aggregate: count}
 - {name: pair_saves, entity: pair, verbs: save, window: 1h, aggregate: count, group_by: object}
-`).Answer(t.Context(), req)
-	must.OK(t, err)
+`).Answer(t.Context(), req))(t)
 	want := map[string]map[string]feature.Value{
 		string(w.looker.user): {"user_saves": feature.Number(2)},
 		string(lookedAt):      {"pin_saves": feature.Number(7)},
@@ -264,20 +262,17 @@ func (noneDeleted) Has(schemas.UserID) bool { return false }
 
 // service returns a service over the store, with the world's present time.
 func (w *world) service(t *testing.T, s store, definitions string) *feature.Service {
-	defs, err := feature.Parse("definitions", []byte(definitions))
-	must.OK(t, err)
+	defs := must.Get(feature.Parse("definitions", []byte(definitions)))(t)
 	return w.serviceOf(t, s, defs)
 }
 
 func (w *world) serviceOf(t *testing.T, s store, defs []feature.Definition) *feature.Service {
-	metrics, err := feature.NewMetrics(prometheus.NewRegistry())
-	must.OK(t, err)
+	metrics := must.Get(feature.NewMetrics(prometheus.NewRegistry()))(t)
 	cfg := feature.DefaultConfig()
 	cfg.Timeout = time.Minute // a remote store may be slow here
-	service, err := feature.NewService(cfg, feature.Deps{
+	service := must.Get(feature.NewService(cfg, feature.Deps{
 		Store: s, Definitions: defs, Deleted: noneDeleted{}, Metrics: metrics, Log: slog.New(slog.DiscardHandler), Now: w.now.Time,
-	})
-	must.OK(t, err)
+	}))(t)
 	t.Cleanup(service.Close)
 	return service
 }

@@ -19,8 +19,7 @@ func TestEmbedded(t *testing.T) {
 	dir := t.TempDir()
 	open := func(cfg feature.Config) *feature.EmbeddedStore {
 		t.Helper()
-		s, err := feature.OpenEmbedded(dir, cfg, slog.New(slog.DiscardHandler), func() time.Time { return now.Time() })
-		must.OK(t, err)
+		s := must.Get(feature.OpenEmbedded(dir, cfg, slog.New(slog.DiscardHandler), func() time.Time { return now.Time() }))(t)
 		t.Cleanup(func() { _ = s.Close() })
 		return s
 	}
@@ -36,8 +35,7 @@ func TestEmbedded(t *testing.T) {
 func TestDefinition_RoundTripsJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := []feature.Definition{definitions().Draw(t, "definition")}
-		text, err := json.Marshal(map[string][]feature.Definition{"features": want})
-		must.OK(t, err)
+		text := must.Get(json.Marshal(map[string][]feature.Definition{"features": want}))(t)
 		got, err := feature.Parse("f", text)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)

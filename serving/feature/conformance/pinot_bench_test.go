@@ -113,8 +113,7 @@ func tenFeatures(b *testing.B) []feature.Definition {
 	names := []string{
 		"interests_24h", "authors_24h", "top_interests_96h", "verbs_1h", "actions_per_hour_24h", "pins_24h", "last_actions", "last_hides", "taste_24h", "taste_6h",
 	}
-	all, err := feature.Load("")
-	must.OK(b, err)
+	all := must.Get(feature.Load(""))(b)
 	defs := slices.DeleteFunc(all, func(d feature.Definition) bool { return !slices.Contains(names, d.Name) })
 	if len(defs) != len(names) {
 		b.Fatalf("found %d of %d definitions", len(defs), len(names))

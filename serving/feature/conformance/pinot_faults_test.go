@@ -57,12 +57,9 @@ func TestRealPinotRoles_KilledUnderLoad(t *testing.T) {
 // kill kills the process with the id in a file.
 func kill(t *testing.T, file string) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	must.OK(t, err)
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	must.OK(t, err)
-	process, err := os.FindProcess(pid)
-	must.OK(t, err)
+	text := must.Get(os.ReadFile(file))(t)
+	pid := must.Get(strconv.Atoi(strings.TrimSpace(string(text))))(t)
+	process := must.Get(os.FindProcess(pid))(t)
 	must.OK(t, process.Kill())
 }
 

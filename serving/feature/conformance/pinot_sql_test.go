@@ -61,8 +61,7 @@ func (c *cluster) documentedQueries(t *testing.T, now time.Time) map[string]bool
 	}
 	c.produceBatch(t, data)
 	c.await(t, len(ids))
-	page, err := os.ReadFile(documented)
-	must.OK(t, err)
+	page := must.Get(os.ReadFile(documented))(t)
 	examples := example.FindAllStringSubmatch(string(page), -1)
 	if n := strings.Count(string(page), "```sql"); n < 10 || n != len(examples) {
 		t.Errorf("%d queries, %d of them with a result, want at least ten, all with one", n, len(examples))
@@ -78,10 +77,8 @@ func (c *cluster) documentedQueries(t *testing.T, now time.Time) map[string]bool
 // sql runs a query, and returns one line of text per row.
 func (c *cluster) sql(t *testing.T, query string) string {
 	t.Helper()
-	request, err := json.Marshal(map[string]string{"sql": query})
-	must.OK(t, err)
-	body, err := call(t.Context(), http.MethodPost, c.broker+"/query/sql", string(request))
-	must.OK(t, err)
+	request := must.Get(json.Marshal(map[string]string{"sql": query}))(t)
+	body := must.Get(call(t.Context(), http.MethodPost, c.broker+"/query/sql", string(request)))(t)
 	var found struct {
 		Exceptions  []struct{ Message string }
 		ResultTable struct{ Rows [][]any }

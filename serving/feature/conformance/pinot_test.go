@@ -51,28 +51,21 @@ func startCluster(t testing.TB) *cluster {
 	}
 	cfg := embedded.DefaultConfig()
 	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
-	server, err := embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	must.OK(t, err)
+	server := must.Get(embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(func() { _ = server.Close() })
 	kafka := server.Kafka(partitions)
-	_, err = topics.Apply(t.Context(), kafka, topics.Catalogue(topics.Profile{Partitions: partitions, Embedded: true}))
-	must.OK(t, err)
-	registry, err := schemas.NewRegistry(server.RegistryURL())
-	must.OK(t, err)
+	must.Get(topics.Apply(t.Context(), kafka, topics.Catalogue(topics.Profile{Partitions: partitions, Embedded: true})))(t)
+	registry := must.Get(schemas.NewRegistry(server.RegistryURL()))(t)
 	c := &cluster{setup: pinot.Setup{Kafka: kafka.Brokers, Registry: server.RegistryURL(), Partitions: partitions, Sequences: feature.DefaultConfig().SequenceRetention}}
-	c.streams, err = topics.Open(t.Context(), registry)
-	must.OK(t, err)
-	c.kafka, err = kafka.Client()
-	must.OK(t, err)
+	c.streams = must.Get(topics.Open(t.Context(), registry))(t)
+	c.kafka = must.Get(kafka.Client())(t)
 	t.Cleanup(c.kafka.Close)
 	c.controller, c.broker = "http://"+controller, "http://"+nextPort(t, controller)
 	at := pinot.DefaultConfig()
 	at.Controller, at.Brokers = c.controller, []string{c.broker}
 	c.setup.Config = at
-	c.consumers, err = pinot.NewExternalConsumers(at)
-	must.OK(t, err)
-	c.client, err = pinot.NewClient(at)
-	must.OK(t, err)
+	c.consumers = must.Get(pinot.NewExternalConsumers(at))(t)
+	c.client = must.Get(pinot.NewClient(at))(t)
 	t.Cleanup(c.client.Close)
 	c.store = pinot.NewStore(feature.DefaultConfig(), c.client)
 	c.remove(t)
@@ -82,17 +75,14 @@ func startCluster(t testing.TB) *cluster {
 
 func define(t testing.TB, text string) []feature.Definition {
 	t.Helper()
-	defs, err := feature.Parse("test", []byte("features:\n"+text))
-	must.OK(t, err)
-	return defs
+	return must.Get(feature.Parse("test", []byte("features:\n"+text)))(t)
 }
 
 func nextPort(t testing.TB, address string) string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(address)
 	must.OK(t, err)
-	n, err := strconv.Atoi(port)
-	must.OK(t, err)
+	n := must.Get(strconv.Atoi(port))(t)
 	return net.JoinHostPort(host, strconv.Itoa(n+1))
 }
 
@@ -138,8 +128,7 @@ func (c *cluster) produceBatch(t testing.TB, b feature.Batch) {
 func encoded[T any](t testing.TB, to []*kgo.Record, s topics.Stream[T], all []*T, key func(*T) string) []*kgo.Record {
 	t.Helper()
 	for _, r := range all {
-		value, err := s.Encode(r)
-		must.OK(t, err)
+		value := must.Get(s.Encode(r))(t)
 		to = append(to, &kgo.Record{Topic: s.Name, Key: []byte(key(r)), Value: value})
 	}
 	return to
@@ -177,8 +166,7 @@ func TestRealPinot(t *testing.T) {
 	c := startCluster(t)
 	must.OK(t, c.setup.Apply(t.Context()))
 	must.OK(t, c.setup.Apply(t.Context())) // an update that changes nothing
-	differ, err := c.setup.Verify(t.Context())
-	must.OK(t, err)
+	differ := must.Get(c.setup.Verify(t.Context()))(t)
 	if len(differ) > 0 {
 		t.Errorf("verify: %s", strings.Join(differ, "\n"))
 	}
@@ -216,15 +204,13 @@ func (f *filled) Write(b feature.Batch) error {
 
 // aborted produces in a transaction that is aborted, and in one that is committed.
 func (c *cluster) aborted(t *testing.T) {
-	tx, err := topics.Kafka{Brokers: c.setup.Kafka, Partitions: partitions, Embedded: true}.Client(kgo.TransactionalID("test"))
-	must.OK(t, err)
+	tx := must.Get(topics.Kafka{Brokers: c.setup.Kafka, Partitions: partitions, Embedded: true}.Client(kgo.TransactionalID("test")))(t)
 	defer tx.Close()
 	now := schemas.MicrosOf(time.Now())
 	for i, end := range []kgo.TransactionEndTry{kgo.TryAbort, kgo.TryCommit} {
 		must.OK(t, tx.BeginTransaction())
 		a := schemas.EnrichedAction{ID: fmt.Sprint("tx-", i), Actor: "user:tx", Verb: "save", Object: schemas.ID(fmt.Sprint("pin:", i)), Timestamp: now}
-		value, err := c.streams.ActionsEnriched.Encode(&a)
-		must.OK(t, err)
+		value := must.Get(c.streams.ActionsEnriched.Encode(&a))(t)
 		r := &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte(a.Actor), Value: value}
 		must.OK(t, tx.ProduceSync(t.Context(), r).FirstErr())
 		must.OK(t, topics.EndTransaction(t.Context(), tx, end, r.Topic))

@@ -132,8 +132,7 @@ func TestSetup_FillsTables(t *testing.T) {
 // From 1.0 on, Pinot forgets the id of an action that is older than the newest one by the TTL, and keeps the action's next copy.
 // The newest one can be ahead of the clock. An action that a window contains must be known.
 func TestTables_KeepIDsOfActionsInWindows(t *testing.T) {
-	applied, err := Setup{}.table(TableName, V1)
-	must.OK(t, err)
+	applied := must.Get(Setup{}.table(TableName, V1))(t)
 	var table struct {
 		DedupConfig struct{ MetadataTTL int64 }
 	}

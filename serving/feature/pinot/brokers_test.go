@@ -89,8 +89,7 @@ func among(t *testing.T, all ...*standIn) *Client {
 		go func() { _ = server.Serve(listener) }()
 		t.Cleanup(func() { close(listener); _ = server.Close() })
 	}
-	c, err := NewClient(cfg)
-	must.OK(t, err)
+	c := must.Get(NewClient(cfg))(t)
 	t.Cleanup(c.Close)
 	c.transport.DisableKeepAlives = true // so that nothing remains after an answer
 	c.transport.DialContext = func(_ context.Context, _, address string) (net.Conn, error) {
@@ -173,14 +172,12 @@ func TestBrokers_FailureKeepsCircuitBreakerClosed(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				bad := faulty(fault)
 				reg := prometheus.NewRegistry()
-				metrics, err := feature.NewMetrics(reg)
-				must.OK(t, err)
-				s, err := feature.NewService(feature.DefaultConfig(), feature.Deps{
+				metrics := must.Get(feature.NewMetrics(reg))(t)
+				s := must.Get(feature.NewService(feature.DefaultConfig(), feature.Deps{
 					Store: NewStore(feature.DefaultConfig(), among(t, bad, &standIn{answer: says(none)})), Deleted: noneDeleted{},
 					Definitions: define(t, "- {name: n, entity: user, aggregate: count}\n"), Metrics: metrics,
 					Log: slog.New(slog.DiscardHandler), Now: time.Now,
-				})
-				must.OK(t, err)
+				}))(t)
 				defer s.Close()
 				for n := range 30 {
 					answer, err := s.Answer(t.Context(), feature.Request{
@@ -207,8 +204,7 @@ func (noneDeleted) Has(schemas.UserID) bool { return false }
 
 func gauge(t *testing.T, reg prometheus.Gatherer, name string) float64 {
 	t.Helper()
-	families, err := reg.Gather()
-	must.OK(t, err)
+	families := must.Get(reg.Gather())(t)
 	for _, f := range families {
 		if f.GetName() == name {
 			return f.GetMetric()[0].GetGauge().GetValue()

@@ -40,8 +40,7 @@ func broker(t *testing.T, answer http.HandlerFunc) *Client {
 	t.Cleanup(server.Close)
 	cfg := DefaultConfig()
 	cfg.Brokers, cfg.MaxResponseBytes = []string{strings.TrimPrefix(server.URL, "http://")}, 64<<10
-	c, err := NewClient(cfg)
-	must.OK(t, err)
+	c := must.Get(NewClient(cfg))(t)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -326,11 +325,9 @@ func TestClient_LoginOverTLS(t *testing.T) {
 		cfg := DefaultConfig()
 		cfg.Brokers, cfg.Controller = []string{server.URL}, server.URL
 		cfg.Client = secure.HTTP{TLS: secure.Certificates{CAFile: c.ca}, Login: secure.Login{User: "ada", Password: secure.Secret(c.password)}}
-		client, err := NewClient(cfg)
-		must.OK(t, err)
+		client := must.Get(NewClient(cfg))(t)
 		t.Cleanup(client.Close)
-		admin, err := NewAdmin(cfg)
-		must.OK(t, err)
+		admin := must.Get(NewAdmin(cfg))(t)
 		_, sent := client.query(t.Context(), "SELECT 1", 1)
 		_, administered := admin.Release(t.Context())
 		for what, err := range map[string]error{"client": sent, "admin": administered} {
@@ -347,8 +344,7 @@ func TestAdmin_HidesStreamSecrets(t *testing.T) {
 	s := Setup{Config: DefaultConfig(), Partitions: 4}
 	s.Config.StreamConfig = map[string]secure.Secret{"sasl.jaas.config": jaas}
 	for _, r := range []Release{V0, V1} {
-		applied, err := s.table(TableName, r)
-		must.OK(t, err)
+		applied := must.Get(s.table(TableName, r))(t)
 		if !strings.Contains(string(applied.config), jaas) {
 			t.Errorf("%s: applied %s", r, applied.config)
 		}

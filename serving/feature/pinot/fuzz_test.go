@@ -27,8 +27,7 @@ func FuzzAnswer(f *testing.F) {
 		brokers: brokers{now: time.Now, all: []*endpoint{{url: "http://pinot"}}}, maxBytes: 64 << 10,
 		http: &http.Client{Transport: roundTrip(func() []byte { return text })},
 	}
-	builtin, err := feature.Parse("built in", []byte(feature.Builtin))
-	must.OK(f, err)
+	builtin := must.Get(feature.Parse("built in", []byte(feature.Builtin)))(f)
 	var users, ofPins []feature.Definition
 	for _, d := range builtin {
 		if d.Entity == feature.User && d.Window > 0 {

@@ -92,10 +92,8 @@ func TestStore_ReducesWideRows(t *testing.T) {
 func wide(t *testing.T, i, bytes int) string {
 	t.Helper()
 	row := func(text string) string {
-		attributes, err := json.Marshal(map[string]string{"price": "1", "text": `[["]\"` + text})
-		must.OK(t, err)
-		all, err := json.Marshal([]any{fmt.Sprint(i), "user:1", string(attributes), int64(now)/1000 - int64(i)*60_000})
-		must.OK(t, err)
+		attributes := must.Get(json.Marshal(map[string]string{"price": "1", "text": `[["]\"` + text}))(t)
+		all := must.Get(json.Marshal([]any{fmt.Sprint(i), "user:1", string(attributes), int64(now)/1000 - int64(i)*60_000}))(t)
 		return string(all)
 	}
 	return row(strings.Repeat("x", bytes-len(row(""))))

@@ -52,8 +52,7 @@ func consumerOf(t *testing.T, answer http.HandlerFunc) topics.ExternalConsumer {
 	t.Cleanup(server.Close)
 	cfg := DefaultConfig()
 	cfg.Controller = strings.TrimPrefix(server.URL, "http://")
-	all, err := NewExternalConsumers(cfg)
-	must.OK(t, err)
+	all := must.Get(NewExternalConsumers(cfg))(t)
 	return all[0]
 }
 
@@ -101,8 +100,7 @@ func TestReached_LowestOfTables(t *testing.T) {
 	t.Cleanup(server.Close)
 	cfg := DefaultConfig()
 	cfg.Controller = server.URL
-	a, err := NewAdmin(cfg)
-	must.OK(t, err)
+	a := must.Get(NewAdmin(cfg))(t)
 	got, err := a.Reached(t.Context(), CountsTable, MeansTable)
 	if want := map[int32]int64{0: 7, 1: 5}; err != nil || !maps.Equal(got, want) { // the means have not begun partition 2
 		t.Errorf("got %v, %v, want %v", got, err, want)
@@ -127,8 +125,7 @@ func TestReached_ReportsControllerErrors(t *testing.T) {
 	}
 	cfg := DefaultConfig()
 	cfg.Controller = "127.0.0.1:1"
-	all, err := NewExternalConsumers(cfg)
-	must.OK(t, err)
+	all := must.Get(NewExternalConsumers(cfg))(t)
 	if got, err := all[0].Reached(t.Context()); err == nil || !strings.Contains(err.Error(), "request the offsets of pinot") {
 		t.Errorf("away: got %v, %v", got, err)
 	}

@@ -18,9 +18,7 @@ import (
 
 func define(t testing.TB, text string) []feature.Definition {
 	t.Helper()
-	defs, err := feature.Parse("test", []byte("features:\n"+text))
-	must.OK(t, err)
-	return defs
+	return must.Get(feature.Parse("test", []byte("features:\n"+text)))(t)
 }
 
 func TestStatements(t *testing.T) {
@@ -109,8 +107,7 @@ func TestTables_AgreeWithTopics(t *testing.T) {
 	for _, name := range Tables() {
 		var both [2]map[string]string
 		for i, r := range []Release{V0, V1} {
-			applied, err := setup.table(name, r)
-			must.OK(t, err)
+			applied := must.Get(setup.table(name, r))(t)
 			var table pinotTable
 			must.OK(t, json.Unmarshal(applied.config, &table))
 			both[i] = table.summary(r)
@@ -151,8 +148,7 @@ func topicKeys(t *testing.T) map[string]string {
 func TestTables_HaveColumnsOfQueries(t *testing.T) {
 	columns := map[string][]column{TableName: actionColumns()[:len(actionColumns())-1], PinsTable: pinColumns(), CountsTable: countColumns(), MeansTable: meanColumns(), SequencesTable: actionColumns()}
 	for _, name := range Tables() {
-		table, err := Setup{}.table(name, V1)
-		must.OK(t, err)
+		table := must.Get(Setup{}.table(name, V1))(t)
 		for _, c := range columns[name] {
 			if !strings.Contains(string(table.schema), `"name": "`+c.name+`"`) {
 				t.Errorf("%s has no column %s", name, c.name)

@@ -48,8 +48,7 @@ func config() cassandra.Config {
 func start(t testing.TB, cfg cassandra.Config, cluster cassandra.Cluster, maxFeed int) *cassandra.Store {
 	t.Helper()
 	must.Get(cassandra.Apply(t.Context(), cfg, cluster))(t)
-	s, err := cassandra.New("test", cfg, cluster, maxFeed, slog.New(slog.NewTextHandler(t.Output(), nil)))
-	must.OK(t, err)
+	s := must.Get(cassandra.New("test", cfg, cluster, maxFeed, slog.New(slog.NewTextHandler(t.Output(), nil))))(t)
 	run(t, s)
 	return s
 }

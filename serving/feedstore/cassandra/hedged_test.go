@@ -72,9 +72,7 @@ func newPair(t *testing.T) *pair {
 	reads.FailbackReads = 20 // a healthy primary is first again after five seconds
 	// The number of extra reads is then at most 0.05 + 0.02 + 40 / 2000 per read, plus the few in flight during a swap.
 	reads.BudgetBurst = 2 * reads.FailoverLosses
-	var err error
-	p.Store, err = hedged.New(reads, hedged.Stores{Primary: p.stores[0], Standby: p.stores[1]}, prometheus.NewRegistry())
-	must.OK(t, err)
+	p.Store = must.Get(hedged.New(reads, hedged.Stores{Primary: p.stores[0], Standby: p.stores[1]}, prometheus.NewRegistry()))(t)
 	t.Cleanup(p.Close)
 	return p
 }

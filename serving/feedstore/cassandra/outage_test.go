@@ -49,8 +49,7 @@ func TestRealCassandraSchema(t *testing.T) {
 func TestStore_Unavailable(t *testing.T) {
 	cluster := cassandra.DefaultCluster()
 	cluster.Hosts = []string{"127.0.0.1:1"}
-	s, err := cassandra.New("standby", config(), cluster, 100, slog.New(slog.DiscardHandler))
-	must.OK(t, err)
+	s := must.Get(cassandra.New("standby", config(), cluster, 100, slog.New(slog.DiscardHandler)))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { _ = s.Run(ctx) })
@@ -72,8 +71,7 @@ func TestStore_Unavailable(t *testing.T) {
 func TestRetryingWriter(t *testing.T) {
 	cluster := cassandra.DefaultCluster()
 	cluster.Hosts = []string{"127.0.0.1:1"}
-	s, err := cassandra.New("standby", config(), cluster, 100, slog.New(slog.DiscardHandler))
-	must.OK(t, err)
+	s := must.Get(cassandra.New("standby", config(), cluster, 100, slog.New(slog.DiscardHandler)))(t)
 	store := cassandra.RetryingWriter{Store: s}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()

@@ -70,8 +70,7 @@ func watch(t *testing.T, check func(s *Store, c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		at := DefaultCluster()
 		at.Hosts = []string{"127.0.0.1:1"}
-		s, err := New("standby", DefaultConfig(), at, 100, slog.New(slog.DiscardHandler))
-		must.OK(t, err)
+		s := must.Get(New("standby", DefaultConfig(), at, 100, slog.New(slog.DiscardHandler)))(t)
 		c := &cluster{knows: map[*gocql.Session]int64{}}
 		c.address.Store(1)
 		s.driver = driver{open: c.open, ping: c.ping, close: c.close}
@@ -128,8 +127,7 @@ func TestSession_ReplacedWhenDead(t *testing.T) {
 // A dead session that does not close delays neither the next session nor the shutdown.
 func TestSession_HangingCloseBlocksNothing(t *testing.T) {
 	watch(t, func(s *Store, c *cluster) {
-		first, err := s.conn()
-		must.OK(t, err)
+		first := must.Get(s.conn())(t)
 		c.hang = make(chan struct{})
 		c.address.Store(2)
 		after(deadAfter + 3*retryEvery)
@@ -148,8 +146,7 @@ func TestSession_KeptWhileNoNewOneOpens(t *testing.T) {
 		reg := prometheus.NewRegistry()
 		must.OK(t, reg.Register(s.Metric()))
 		told := func() float64 {
-			families, err := reg.Gather()
-			must.OK(t, err)
+			families := must.Get(reg.Gather())(t)
 			return families[0].GetMetric()[0].GetGauge().GetValue()
 		}
 		first, _ := s.conn()
@@ -204,12 +201,10 @@ func TestAuthenticator_ReadsReplacedPassword(t *testing.T) {
 		must.OK(t, os.WriteFile(at.Login.PasswordFile, []byte(password+"\n"), 0o600))
 	}
 	write("former")
-	c, err := clusterConfig(DefaultConfig(), at)
-	must.OK(t, err)
+	c := must.Get(clusterConfig(DefaultConfig(), at))(t)
 	for _, password := range []string{"former", "replaced"} {
 		write(password)
-		a, err := c.AuthProvider(nil)
-		must.OK(t, err)
+		a := must.Get(c.AuthProvider(nil))(t)
 		got, _, err := a.Challenge([]byte("org.apache.cassandra.auth.PasswordAuthenticator"))
 		if want := "\x00feed\x00" + password; err != nil || string(got) != want {
 			t.Errorf("a new connection says %q, %v; want %q", got, err, want)
@@ -221,8 +216,7 @@ func TestAuthenticator_ReadsReplacedPassword(t *testing.T) {
 func TestClusterConfig_Settings(t *testing.T) {
 	cfg, at := DefaultConfig(), DefaultCluster()
 	cfg.Timeout, at.Hosts = 123*time.Millisecond, []string{"127.0.0.1:1"}
-	c, err := clusterConfig(cfg, at)
-	must.OK(t, err)
+	c := must.Get(clusterConfig(cfg, at))(t)
 	if c.Timeout != cfg.Timeout || c.ConnectTimeout != cfg.Timeout {
 		t.Errorf("time-outs of %s and %s, want %s", c.Timeout, c.ConnectTimeout, cfg.Timeout)
 	}

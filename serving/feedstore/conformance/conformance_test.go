@@ -152,13 +152,11 @@ func testNeighbors(t *testing.T, open opener) {
 	})
 	got, _ := page(t, s, user, top, 10)
 	same(t, "page", got, []schemas.FeedEntry{entry(user, 2), entry(user, 1)})
-	edges, err := s.Edges(t.Context(), user, []schemas.ID{"board:1"})
-	must.OK(t, err)
+	edges := must.Get(s.Edges(t.Context(), user, []schemas.ID{"board:1"}))(t)
 	same(t, "edges", edges, []schemas.Edge{{User: user, Other: "board:1", Kind: schemas.FollowEdge, Live: true, Time: 1}})
 	list := listAll(t, s, schemas.Followee(user), 10)
 	same(t, "list", list, []schemas.PinVersion{publication(schemas.Followee(user), "pin:1", 1, 1).PinVersion})
-	deletedUsers, err := s.DeletedUsers(t.Context(), []schemas.UserID{user, longer})
-	must.OK(t, err)
+	deletedUsers := must.Get(s.DeletedUsers(t.Context(), []schemas.UserID{user, longer}))(t)
 	same(t, "deleted_users", deletedUsers, map[schemas.UserID]bool{longer: true})
 }
 

@@ -19,8 +19,7 @@ func TestEmbedded(t *testing.T) {
 	run(t, func(t *testing.T, maxFeed int) store {
 		cfg := feedstore.DefaultConfig()
 		cfg.MaxItems = maxFeed
-		s, err := feedstore.Open(t.TempDir(), cfg, slog.New(slog.DiscardHandler))
-		must.OK(t, err)
+		s := must.Get(feedstore.Open(t.TempDir(), cfg, slog.New(slog.DiscardHandler)))(t)
 		t.Cleanup(func() {
 			if err := s.Close(); err != nil {
 				t.Error(err)
@@ -42,8 +41,7 @@ func TestRealCassandra(t *testing.T) {
 	cfg.Keyspace, cfg.Timeout = "smartfeed_test", 10*time.Second
 	must.Get(cassandra.Apply(t.Context(), cfg, cluster))(t)
 	run(t, func(t *testing.T, maxFeed int) store {
-		s, err := cassandra.New("test", cfg, cluster, maxFeed, slog.New(slog.NewTextHandler(t.Output(), nil)))
-		must.OK(t, err)
+		s := must.Get(cassandra.New("test", cfg, cluster, maxFeed, slog.New(slog.NewTextHandler(t.Output(), nil))))(t)
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup
 		running.Go(func() {

@@ -102,8 +102,7 @@ func (f *fake) List(ctx context.Context, _ schemas.Followee, from string, _ int)
 
 func newStore(t *testing.T, cfg Config, a, b feed.Store) *Store {
 	t.Helper()
-	s, err := New(cfg, Stores{Primary: a, Standby: b}, prometheus.NewRegistry())
-	must.OK(t, err)
+	s := must.Get(New(cfg, Stores{Primary: a, Standby: b}, prometheus.NewRegistry()))(t)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -263,8 +262,7 @@ func TestRead_EveryKindHedges(t *testing.T) {
 		pins, next, err := s.List(t.Context(), "user:1", "", 10)
 		check(t, "list", fmt.Sprint(len(pins), next), "1next", err)
 		for _, kind := range []string{"page", "edges", "cards", "deleted_users", "list"} {
-			m, err := s.metrics.seconds.MetricVec.GetMetricWithLabelValues(kind)
-			must.OK(t, err)
+			m := must.Get(s.metrics.seconds.MetricVec.GetMetricWithLabelValues(kind))(t)
 			if got := count(t, m); got != 1 {
 				t.Errorf("%v reads of kind %s are counted, want 1", got, kind)
 			}

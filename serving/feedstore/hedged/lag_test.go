@@ -30,8 +30,7 @@ const everything = topics.Edges + topics.PinCards + topics.UsersDeleted + topics
 
 func newLaggingStore(t *testing.T, cfg Config, a, b feed.Store, lag lagOf) *Store {
 	t.Helper()
-	s, err := New(cfg, Stores{Primary: a, Standby: b, Lag: lag}, prometheus.NewRegistry())
-	must.OK(t, err)
+	s := must.Get(New(cfg, Stores{Primary: a, Standby: b, Lag: lag}, prometheus.NewRegistry()))(t)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -185,11 +184,10 @@ func TestAnswers_LaggingStandbyRevealsNothingHidden(t *testing.T) {
 			primary, outage := &struct{ feed.Store }{stores[0]}, down()
 			cfg := feed.DefaultConfig()
 			cfg.GeneratorTimeout, cfg.ReadTimeout, cfg.CatchUpTimeout = time.Minute, time.Minute, 0 // the test must not fail on a busy machine
-			svc, err := feed.New(cfg, feed.Deps{
+			svc := must.Get(feed.New(cfg, feed.Deps{
 				Generator: pools{}, Neighbors: pools{}, Served: pools{}, CursorKey: make([]byte, 16), Metrics: prometheus.NewRegistry(),
 				Store: newLaggingStore(t, cold(), primary, stores[1], lag),
-			})
-			must.OK(t, err)
+			}))(t)
 			ctx := t.Context()
 			first, err := svc.Visit(ctx, "user:1", "home", 3)
 			check(t, "before, visit", shown(first.Items, func(i feed.Item) schemas.PinID { return i.ID }), "new related 4", err)
