@@ -29,12 +29,10 @@ func TestAnswers_EncodeListsAndTimes(t *testing.T) {
 			`{"user":"user:1","pin":"pin:1","feed":"home","fate":"out","by":[],"shown":null,` +
 				`"candidates":[{"source":"related","edges":[],"score":0,"parts":null}],"degraded":[]}`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := json.Marshal(test.value)
-			if diff := cmp.Diff(test.want, string(got)); diff != "" || err != nil {
-				t.Errorf("error %v; JSON (-want +got):\n%s", err, diff)
-			}
-		})
+		got, err := json.Marshal(test.value)
+		if diff := cmp.Diff(test.want, string(got)); diff != "" || err != nil {
+			t.Errorf("%s: error %v; JSON (-want +got):\n%s", name, err, diff)
+		}
 	}
 }
 

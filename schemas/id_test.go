@@ -33,15 +33,13 @@ func TestParseID(t *testing.T) {
 		{"not UTF-8", "pin:\xff", "not UTF-8"},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := ParseID(tt.id)
-			switch {
-			case tt.want == "" && (err != nil || string(got) != tt.id):
-				t.Errorf("got %q, %v, want the id itself", got, err)
-			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
-				t.Errorf("got %q, %v, want an error with %q", got, err, tt.want)
-			}
-		})
+		got, err := ParseID(tt.id)
+		switch {
+		case tt.want == "" && (err != nil || string(got) != tt.id):
+			t.Errorf("%s: got %q, %v, want the id itself", tt.name, got, err)
+		case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+			t.Errorf("%s: got %q, %v, want an error with %q", tt.name, got, err, tt.want)
+		}
 	}
 }
 
@@ -68,10 +66,9 @@ func TestParseID_OfKind(t *testing.T) {
 }
 
 func TestID_KindAndName(t *testing.T) {
-	tests := []struct{ id, kind, name string }{
+	for _, tt := range []struct{ id, kind, name string }{
 		{"user:7", "user", "7"}, {"user:a:b", "user", "a:b"}, {"", "", ""}, {"7", "", ""}, {":7", "", "7"},
-	}
-	for _, tt := range tests {
+	} {
 		if kind, name := ID(tt.id).Kind(), ID(tt.id).Name(); kind != tt.kind || name != tt.name {
 			t.Errorf("%q: got %q and %q, want %q and %q", tt.id, kind, name, tt.kind, tt.name)
 		}

@@ -74,7 +74,7 @@ func TestParseLine_RejectsInvalidLines(t *testing.T) {
 	const follow = `"stream":"follows","id":"e","time":1,"actor":"user:7","verb":"follow","object":"user:8"`
 	const pin = `"stream":"pins","id":"e","time":1,"actor":"user:7","verb":"create","object":"pin:8"`
 	const offer = `"stream":"candidates","id":"e","time":1,"user":"user:7","source":"ml"`
-	tests := []struct{ name, line, want string }{
+	for _, tt := range []struct{ name, line, want string }{
 		{"empty line", ``, "not JSON: EOF"},
 		{"half an object", `{"stream":`, `not JSON: unexpected EOF within "/stream"`},
 		{"word like null", `nonsense`, "not JSON: invalid character"},
@@ -116,8 +116,7 @@ func TestParseLine_RejectsInvalidLines(t *testing.T) {
 		{"too long", `{` + pin + `,"title":"` + strings.Repeat("a", MaxLineBytes) + `"}`, "bytes, at most 1048576 are allowed"},
 		{"nested without end", `{"stream":` + strings.Repeat(`[`, 500_000), "not JSON: "},
 		{"deeply nested field", `{` + pin + `,"board":` + strings.Repeat(`[`, 9000) + strings.Repeat(`]`, 9000) + `}`, "board: want a string, got an array"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := ParseLine([]byte(tt.line))
 			if err == nil {

@@ -102,11 +102,9 @@ func TestOriginTime(t *testing.T) {
 		{"unreadable", []kgo.RecordHeader{{Key: OriginHeader, Value: []byte{1}}}, 5_000},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := OriginTime(&kgo.Record{Timestamp: at, Headers: tt.headers}); got != tt.want {
-				t.Errorf("OriginTime = %d, want %d", got, tt.want)
-			}
-		})
+		if got := OriginTime(&kgo.Record{Timestamp: at, Headers: tt.headers}); got != tt.want {
+			t.Errorf("%s: OriginTime = %d, want %d", tt.name, got, tt.want)
+		}
 	}
 }
 

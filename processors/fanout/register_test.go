@@ -28,12 +28,10 @@ func TestRegister_LastWriteWins(t *testing.T) {
 		"the smaller id of an equal event is kept":     {at(true, 1, "b"), at(true, 1, "a"), at(true, 1, "a"), false, renamed},
 		"the larger id of an equal event loses":        {at(true, 1, "a"), at(true, 1, "b"), at(true, 1, "a"), false, none},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got, what := c.was.apply(c.event, c.tie)
-			if got != c.want || what != c.what {
-				t.Errorf("got %+v, %v, want %+v, %v", got, what, c.want, c.what)
-			}
-		})
+		got, what := c.was.apply(c.event, c.tie)
+		if got != c.want || what != c.what {
+			t.Errorf("%s: got %+v, %v, want %+v, %v", name, got, what, c.want, c.what)
+		}
 	}
 }
 
@@ -74,11 +72,9 @@ func TestWeight_LastWriteWins(t *testing.T) {
 		"larger wins at the same time": {weight{2, 2}, weight{3, 2}, weight{3, 2}, true},
 		"a repeat":                     {weight{2, 2}, weight{2, 2}, weight{2, 2}, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got, changed := c.was.apply(c.sent)
-			if got != c.want || changed != c.changed {
-				t.Errorf("got %+v, %v, want %+v, %v", got, changed, c.want, c.changed)
-			}
-		})
+		got, changed := c.was.apply(c.sent)
+		if got != c.want || changed != c.changed {
+			t.Errorf("%s: got %+v, %v, want %+v, %v", name, got, changed, c.want, c.changed)
+		}
 	}
 }

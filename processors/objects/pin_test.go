@@ -368,10 +368,8 @@ func TestPin_AsOf(t *testing.T) {
 		{"before all: the oldest known", 9, "z"},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := p.asOf(tt.at).id; got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-		})
+		if got := p.asOf(tt.at).id; got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
 	}
 }

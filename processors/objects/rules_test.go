@@ -28,12 +28,10 @@ func TestIsBot(t *testing.T) {
 		{"both conditions, the attribute empty", "user:t-1", map[string]string{"test": ""}, true},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			e := &schemas.ActionEvent{Event: schemas.Event{Actor: tt.actor}, Attributes: tt.attributes}
-			if got := isBot(rules, e); got != tt.want {
-				t.Errorf("got %t, want %t", got, tt.want)
-			}
-		})
+		e := &schemas.ActionEvent{Event: schemas.Event{Actor: tt.actor}, Attributes: tt.attributes}
+		if got := isBot(rules, e); got != tt.want {
+			t.Errorf("%s: got %t, want %t", tt.name, got, tt.want)
+		}
 	}
 }
 
@@ -59,11 +57,9 @@ func TestQuality(t *testing.T) {
 		{"attributes", schemas.PinEvent{Attributes: map[string]string{"language": "en", "draft": "yes"}}, 6.5},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := quality(rules, &tt.pin); got != tt.want {
-				t.Errorf("got %v, want %v", got, tt.want)
-			}
-		})
+		if got := quality(rules, &tt.pin); got != tt.want {
+			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
 	}
 }
 
@@ -78,10 +74,8 @@ func TestStepOf(t *testing.T) {
 		{"before it", -1, -schemas.ItemStep},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := stepOf(tt.at); got != tt.want {
-				t.Errorf("got %d, want %d", got, tt.want)
-			}
-		})
+		if got := stepOf(tt.at); got != tt.want {
+			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
+		}
 	}
 }

@@ -40,10 +40,8 @@ func TestCarry(t *testing.T) {
 		{"neighbor without a half-life", Carry{}, foreign, foreignBody, true},
 	}
 	for _, c := range tests {
-		t.Run(c.name, func(t *testing.T) {
-			if got := c.carry.Keep([]byte("user:1"), c.row, c.value); got != c.want {
-				t.Errorf("got %v, want %v", got, c.want)
-			}
-		})
+		if got := c.carry.Keep([]byte("user:1"), c.row, c.value); got != c.want {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
 	}
 }

@@ -492,23 +492,21 @@ func TestSession_NextOffset(t *testing.T) {
 		{name: "log ends before", found: true, at: position{id, 9}, start: 3, end: 9, fatal: "records were lost"},
 		{name: "another topic", found: true, at: position{[16]byte{2}, 5}, start: 3, end: 9, fatal: "was recreated"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			g := &groupRun{r: &Runner{topo: &topology{name: "t", ticks: "t-ticks"}}}
-			c.topic = cmp.Or(c.topic, "in")
-			p := &partition{run: g, recovered: map[int]position{}}
-			if c.found {
-				p.recovered[0] = c.at
+		g := &groupRun{r: &Runner{topo: &topology{name: "t", ticks: "t-ticks"}}}
+		c.topic = cmp.Or(c.topic, "in")
+		p := &partition{run: g, recovered: map[int]position{}}
+		if c.found {
+			p.recovered[0] = c.at
+		}
+		got, err := (&session{ids: map[string][16]byte{c.topic: id}}).resumeOffset(p, 0, c.topic, c.start, c.end)
+		var fatal *FatalError
+		switch {
+		case c.fatal != "":
+			if !errors.As(err, &fatal) || !strings.Contains(err.Error(), c.fatal) || !strings.Contains(err.Error(), wantRemedy) {
+				t.Errorf("%s: error %v, want a fatal one with %q and a remedy", c.name, err, c.fatal)
 			}
-			got, err := (&session{ids: map[string][16]byte{c.topic: id}}).resumeOffset(p, 0, c.topic, c.start, c.end)
-			var fatal *FatalError
-			switch {
-			case c.fatal != "":
-				if !errors.As(err, &fatal) || !strings.Contains(err.Error(), c.fatal) || !strings.Contains(err.Error(), wantRemedy) {
-					t.Errorf("error %v, want a fatal one with %q and a remedy", err, c.fatal)
-				}
-			case err != nil || got != c.want:
-				t.Errorf("starts at %d, %v; want %d", got, err, c.want)
-			}
-		})
+		case err != nil || got != c.want:
+			t.Errorf("%s: starts at %d, %v; want %d", c.name, got, err, c.want)
+		}
 	}
 }

@@ -139,22 +139,20 @@ func TestCommitLimiter_Wait(t *testing.T) {
 		"half a gap idle is half a gap less":      {[]int{0, 0, 15, 15}, []int{0, 0, 15, 20}},
 		"two at most after an idle period":        {[]int{0, 1000, 1000, 1000}, []int{0, 1000, 1000, 1010}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			began := time.Now()
-			var r commitLimiter
-			var got []int
-			now := began
-			for _, at := range c.at {
-				if ready := began.Add(time.Duration(at) * ms); now.Before(ready) {
-					now = ready
-				}
-				now = now.Add(max(r.wait(now, 10*ms), 0))
-				r.commit(now, 10*ms)
-				got = append(got, int(now.Sub(began)/ms))
+		began := time.Now()
+		var r commitLimiter
+		var got []int
+		now := began
+		for _, at := range c.at {
+			if ready := began.Add(time.Duration(at) * ms); now.Before(ready) {
+				now = ready
 			}
-			if !slices.Equal(got, c.want) {
-				t.Errorf("commits at %v ms, want %v", got, c.want)
-			}
-		})
+			now = now.Add(max(r.wait(now, 10*ms), 0))
+			r.commit(now, 10*ms)
+			got = append(got, int(now.Sub(began)/ms))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: commits at %v ms, want %v", name, got, c.want)
+		}
 	}
 }

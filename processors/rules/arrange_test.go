@@ -69,12 +69,10 @@ func TestArrange(t *testing.T) {
 		"a chunk with too few candidates keeps its caps": {capped, 9, []queue{queueOf("s", "a", "b", "c")}, nil,
 			[]schemas.PinID{"pin:s-0", "pin:s-1", "pin:s-2"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got, _ := c.feed.arrange(newArrangement(c.feed, c.mix, "", nil), c.limit, c.queues)
-			if diff := cmp.Diff(c.want, pinsOf(got.list)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
+		got, _ := c.feed.arrange(newArrangement(c.feed, c.mix, "", nil), c.limit, c.queues)
+		if diff := cmp.Diff(c.want, pinsOf(got.list)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

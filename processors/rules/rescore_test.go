@@ -40,18 +40,16 @@ func TestRescore(t *testing.T) {
 		"languages scale no other facet": {Feed{AffinityWeight: 1}, Signals{Affinities: schemas.Affinities{Top: append(languages, top...)}}, []scored{{"pin:2", 10.5}, {"pin:1", 9.75}, {"pin:0", 9}}},
 		"a model":                        {Feed{ModelWeight: 0.5}, Signals{Model: map[schemas.PinID]float64{"pin:0": 4}}, []scored{{"pin:0", 11}, {"pin:1", 10}, {"pin:2", 9.5}}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			c.feed.DefaultShare = 1
-			var got []scored
-			for _, it := range c.feed.rescore(pools, c.k)[0].items {
-				got = append(got, scored{it.Pin, math.Round(float64(it.rankScore)*1e9) / 1e9})
-			}
-			for i := range c.want {
-				c.want[i].Score = math.Round(c.want[i].Score*1e9) / 1e9
-			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
+		c.feed.DefaultShare = 1
+		var got []scored
+		for _, it := range c.feed.rescore(pools, c.k)[0].items {
+			got = append(got, scored{it.Pin, math.Round(float64(it.rankScore)*1e9) / 1e9})
+		}
+		for i := range c.want {
+			c.want[i].Score = math.Round(c.want[i].Score*1e9) / 1e9
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }

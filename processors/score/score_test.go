@@ -30,11 +30,9 @@ func TestScore_Values(t *testing.T) {
 		{"the epoch is zero", score.Base(1, 0, day), 0},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if math.Abs(float64(tt.got-tt.want)) > 1e-8 {
-				t.Errorf("got %v, want %v", tt.got, tt.want)
-			}
-		})
+		if math.Abs(float64(tt.got-tt.want)) > 1e-8 {
+			t.Errorf("%s: got %v, want %v", tt.name, tt.got, tt.want)
+		}
 	}
 }
 

@@ -73,36 +73,34 @@ func TestViewer_Hides(t *testing.T) {
 		"deleted pin of the viewer's own":  {change: func(p *Pin) { p.Author, p.Deleted = me, true }, want: schemas.ReasonDeleted},
 		"followed board of a blocked user": {needed: item(schemas.Following, ""), follows: ids{"board:b"}, blocks: ids{"user:author"}, want: schemas.ReasonBlock},
 	} {
-		t.Run(name, func(t *testing.T) {
-			g := Graph{Follows: map[schemas.ID]float32{}, Blocks: map[schemas.ID]struct{}{}, BlockedBy: map[schemas.ID]struct{}{}}
-			for _, id := range c.follows {
-				g.Follows[id] = 1
-			}
-			for _, id := range c.blocks {
-				g.Blocks[id] = struct{}{}
-			}
-			for _, id := range c.blockedBy {
-				g.BlockedBy[id] = struct{}{}
-			}
-			v := NewViewer(me, g, deletedUsers{c.deletedUser: c.deletedUser != ""})
-			if c.noUser {
-				v.User = ""
-			}
-			if c.expired != 0 {
-				v.Expired = c.expired
-			}
-			if c.seenTrimmed != 0 {
-				v.SeenTrimmed = c.seenTrimmed
-			}
-			p := Pin{PinContent: schemas.PinContent{Created: 100, Facets: schemas.Facets{
-				Author: author, Board: "board:b", Interests: []schemas.InterestID{"interest:x", "interest:y"},
-			}}}
-			if c.change != nil {
-				c.change(&p)
-			}
-			if got := v.Hides(&p, c.needed); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
-		})
+		g := Graph{Follows: map[schemas.ID]float32{}, Blocks: map[schemas.ID]struct{}{}, BlockedBy: map[schemas.ID]struct{}{}}
+		for _, id := range c.follows {
+			g.Follows[id] = 1
+		}
+		for _, id := range c.blocks {
+			g.Blocks[id] = struct{}{}
+		}
+		for _, id := range c.blockedBy {
+			g.BlockedBy[id] = struct{}{}
+		}
+		v := NewViewer(me, g, deletedUsers{c.deletedUser: c.deletedUser != ""})
+		if c.noUser {
+			v.User = ""
+		}
+		if c.expired != 0 {
+			v.Expired = c.expired
+		}
+		if c.seenTrimmed != 0 {
+			v.SeenTrimmed = c.seenTrimmed
+		}
+		p := Pin{PinContent: schemas.PinContent{Created: 100, Facets: schemas.Facets{
+			Author: author, Board: "board:b", Interests: []schemas.InterestID{"interest:x", "interest:y"},
+		}}}
+		if c.change != nil {
+			c.change(&p)
+		}
+		if got := v.Hides(&p, c.needed); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
 	}
 }

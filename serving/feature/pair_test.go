@@ -42,11 +42,9 @@ func TestPick(t *testing.T) {
 		"perhaps it has overflowed": {author, Sum, groups(Overflow), own, true, Result{Reasons: []Reason{Overflow}}},
 	}
 	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			d := Definition{Entity: Pair, Aggregate: tt.how, GroupBy: tt.by}
-			if diff := cmp.Diff(tt.want, pick(d, tt.of, "pin:1", tt.own, tt.known), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
+		d := Definition{Entity: Pair, Aggregate: tt.how, GroupBy: tt.by}
+		if diff := cmp.Diff(tt.want, pick(d, tt.of, "pin:1", tt.own, tt.known), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }

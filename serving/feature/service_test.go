@@ -418,7 +418,7 @@ func counted(t *testing.T, reg prometheus.Gatherer, name string) float64 {
 }
 
 func TestAnswer_KeepsDeadline(t *testing.T) {
-	tests := map[string]func(release <-chan struct{}) func(context.Context, schemas.UserID) error{
+	for name, fault := range map[string]func(release <-chan struct{}) func(context.Context, schemas.UserID) error{
 		"slow": func(<-chan struct{}) func(context.Context, schemas.UserID) error {
 			return func(ctx context.Context, u schemas.UserID) error {
 				if u == "user:1" {
@@ -436,8 +436,7 @@ func TestAnswer_KeepsDeadline(t *testing.T) {
 				return nil
 			}
 		},
-	}
-	for name, fault := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				release := make(chan struct{})

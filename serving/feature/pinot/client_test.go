@@ -278,13 +278,12 @@ func TestStore_ReportsFreshnessPerAnswer(t *testing.T) {
 }
 
 func TestRead_RejectsWrongRows(t *testing.T) {
-	tests := map[string]struct{ column, value string }{
+	for name, tt := range map[string]struct{ column, value string }{
 		"a number for a text": {"object", "7"}, "a text for a time": {timeColumn, `"now"`}, "no list": {"objectInterests", `"x"`},
 		"numbers in a list": {"objectInterests", "[1]"}, "texts in a vector": {"objectEmbedding", `[1,"x"]`}, "beyond 32 bits": {"objectEmbedding", "[1e39]"},
 		"no object": {"objectAttributesMap", `"["`}, "not a text": {"objectAttributesMap", "7"},
 		"counts of texts": {"countsMap", `"{\"save\":\"1\"}"`}, "counts not a text": {"countsMap", "[1]"}, "no sketch": {"actors", `"xyz"`},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			dec := json.NewDecoder(strings.NewReader(tt.value))
 			dec.UseNumber()

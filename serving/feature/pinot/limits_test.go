@@ -50,14 +50,13 @@ func (s *scripted) all() []string {
 // A user whose rows exceed the maximum size of an answer gets the newest, as many as fit after halving. This is not a failure
 // of the store.
 func TestStore_ReducesWideRows(t *testing.T) {
-	tests := map[string]struct{ rows, bytes, looked, queries int }{
+	for name, tt := range map[string]struct{ rows, bytes, looked, queries int }{
 		"all fit":              {6, 10 << 10, 6, 1},
 		"some fit":             {40, 2 << 10, 15, 3}, // of 64, 32 and 16, one shows that there are more
 		"few fit":              {100, 20 << 10, 1, 6},
 		"one fits":             {3, 40 << 10, 0, 7},
 		"all but the tail fit": {6, 65_460 / 6, 3, 5},
-	}
-	for name, tt := range tests {
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := &scripted{}
 			for i := range tt.rows { // one per minute
