@@ -44,7 +44,7 @@ func TestChangelog_LostRecordsStopTheGroup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, dir := newWire(t), t.TempDir()
-			w.count20(t, dir)
+			w.countFirst(t, dir, 20)
 			in := c.lose(t, w, dir)
 			for range 3 { // a start must not write anything that lets the next one succeed
 				err := w.runUntil(t, newRunner(t, w, in, w.counter("t-in")))
@@ -62,23 +62,14 @@ func TestChangelog_LostRecordsStopTheGroup(t *testing.T) {
 func TestChangelog_RecreatedOnPurposeStartsWithoutOffsets(t *testing.T) {
 	t.Parallel()
 	w, dir := newWire(t), t.TempDir()
-	w.count20(t, dir)
+	w.countFirst(t, dir, 20)
 	w.recreate(t, "t-table")
 	must.Get(w.admin.DeleteGroup(t.Context(), "t"))(t)
 	r, _ := w.run(t, t.TempDir(), w.counter("t-in"))
 	whileRunning(t, r, "all are applied again", func() bool { return r.Status().Counters.Records == 20 })
 }
 
-// count20 applies and emits 20 records, and stops the group.
-func (w *wire) count20(t *testing.T, dir string) {
-	t.Helper()
-	r, stop := w.run(t, dir, w.counter("t-in"))
-	w.send(t, "t-in", 0, 20, user)
-	whileRunning(t, r, "all are applied", func() bool { return r.Status().Counters.Records == 20 })
-	must.OK(t, stop())
-}
-
-// runUntil runs a group until Run returns, or until all records of count20 are applied again. It returns Run's error.
+// runUntil runs a group until Run returns, or until all records are applied again. It returns Run's error.
 func (w *wire) runUntil(t *testing.T, r *Runner) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -36,9 +36,7 @@ func TestBatch_WaitsOnlyForDeferredRecords(t *testing.T) {
 				}
 				now = now.Add(time.Second)
 			}
-			if got := b.deferredFor(now, 10*time.Second); got != c.want {
-				t.Errorf("waits for %s, want %s", got, c.want)
-			}
+			equal(t, "wait", c.want, b.deferredFor(now, 10*time.Second))
 			b.reset()
 			if got := b.deferredFor(now, time.Hour); got != 0 {
 				t.Errorf("after a reset it waits for %s, want 0s", got)
@@ -81,9 +79,7 @@ func TestDeferred_CommitWaitsForIntervalOrStop(t *testing.T) {
 				t.Errorf("%d records are committed before the interval has passed, want 0", got)
 			}
 			must.OK(t, stop())
-			if got := w.committed(t, "t-in"); got != n {
-				t.Errorf("%d records are committed after the stop, want %d", got, n)
-			}
+			equal(t, "committed records after the stop", n, w.committed(t, "t-in"))
 			w.emittedOnce(t, n)
 		})
 	}
@@ -131,8 +127,7 @@ func TestPutAndSendLatest_SendsLastStateOfEachRow(t *testing.T) {
 	var sent []schemas.Micros
 	for _, r := range new(transactionRecords).fill(b.pending, b.topo, 0) {
 		if r.Topic == "out" {
-			rec := must.Get(s.Decode(r.Value))(t)
-			sent = append(sent, rec.Time)
+			sent = append(sent, must.Get(s.Decode(r.Value))(t).Time)
 		}
 	}
 	if len(sent) != 2 || sent[0] != 2 || sent[1] != 3 || b.pending.sentEmits() != 2 {

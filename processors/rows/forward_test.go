@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/lovoo/goka"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -68,8 +67,6 @@ func TestForward_KeepsKnownHeaders(t *testing.T) {
 		"trace of a later version": {goka.Headers{tracing.Header: []byte("01" + sender[2:] + "-" + strings.Repeat("x", 1<<20))},
 			map[string][]byte{tracing.Header: []byte(sender)}},
 	} {
-		if diff := cmp.Diff(c.want, forwardedHeaders(c.headers)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		equal(t, name, c.want, forwardedHeaders(c.headers))
 	}
 }

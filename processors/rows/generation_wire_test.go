@@ -74,9 +74,7 @@ func cuttingOver() generation.Record {
 // set publishes the state of the generations. WaitIdle then waits for them.
 func (g *generations) set(now generation.Record) {
 	g.t.Helper()
-	client := must.Get(g.Kafka.Client())(g.t)
-	defer client.Close()
-	must.OK(g.t, topics.SetGeneration(g.t.Context(), client, now))
+	must.OK(g.t, topics.SetGeneration(g.t.Context(), g.Client(), now))
 }
 
 // emitted returns how often each count of each key was emitted.
@@ -152,8 +150,7 @@ func (g *generations) forge(mark generation.Mark) {
 // produce writes a record to each partition of the input.
 func (g *generations) produce(of func(partition int32) *kgo.Record) {
 	g.t.Helper()
-	client := must.Get(g.Kafka.Client(kgo.RecordPartitioner(kgo.ManualPartitioner())))(g.t)
-	defer client.Close()
+	client := g.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	for p := range g.Kafka.Partitions {
 		r := of(p)
 		r.Topic, r.Partition = topics.UserActivity, p
@@ -254,8 +251,7 @@ func (g *watched) run(generation int) (r *rows.Runner, stop func()) {
 // of returns a metric of the pools group: the value of a gauge, or the number of observations of a histogram.
 func (g *watched) of(name string) float64 {
 	g.t.Helper()
-	families := must.Get(g.metrics.Gather())(g.t)
-	for _, f := range families {
+	for _, f := range must.Get(g.metrics.Gather())(g.t) {
 		if f.GetName() == "smartfeed_group_"+name && len(f.GetMetric()) == 1 {
 			m := f.GetMetric()[0]
 			return m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
@@ -335,7 +331,7 @@ func TestGenerations_OneIsInMetrics(t *testing.T) {
 
 // On a topic that groups write, a retry for another group is skipped. On a topic that producers write, it is an ordinary
 // record, because any producer can set the header.
-func TestRetry_ForAnotherGroupIsProcessedOnTopicsOfProducers(t *testing.T) {
+func TestRetry_IsProcessedByItsGroup(t *testing.T) {
 	t.Parallel()
 	w := proctest.New(t)
 	g := rows.Group{
@@ -345,21 +341,27 @@ func TestRetry_ForAnotherGroupIsProcessedOnTopicsOfProducers(t *testing.T) {
 			rows.Keyed(w.Streams.Candidates, func(tx *rows.Tx, _ *schemas.Offer) error { tx.Effect("candidates", 1); return nil }),
 		},
 	}
-	returned := must.Get(w.Streams.UserActivity.Encode(&schemas.UserActivity{User: "user:1"}))(t)
-	offered := must.Get(w.Streams.Candidates.Encode(&schemas.Offer{User: "user:1"}))(t)
-	client := must.Get(w.Kafka.Client())(t)
-	defer client.Close()
-	forged := []kgo.RecordHeader{{Key: topics.RetryHeader, Value: topics.Retry{Group: topics.Objects, Attempt: 1}.Value()}}
-	for topic, value := range map[string][]byte{topics.UserActivity: returned, topics.Candidates: offered} {
-		for _, headers := range [][]kgo.RecordHeader{nil, forged} {
-			r := &kgo.Record{Topic: topic, Key: []byte("user:1"), Value: value, Headers: headers}
-			must.OK(t, client.ProduceSync(t.Context(), r).FirstErr())
+	retryFor := func(group string) []kgo.RecordHeader {
+		return []kgo.RecordHeader{{Key: topics.RetryHeader, Value: topics.Retry{Group: group, Attempt: 1}.Value()}}
+	}
+	for topic, value := range map[string][]byte{
+		topics.UserActivity: must.Get(w.Streams.UserActivity.Encode(&schemas.UserActivity{User: "user:1"}))(t),
+		topics.Candidates:   must.Get(w.Streams.Candidates.Encode(&schemas.Offer{User: "user:1"}))(t),
+	} {
+		for _, headers := range [][]kgo.RecordHeader{nil, retryFor(topics.Objects), retryFor(topics.Pools)} {
+			w.Send(&kgo.Record{Topic: topic, Key: []byte("user:1"), Value: value, Headers: headers})
 		}
 	}
 	m := w.Start("a", g)
 	w.WaitIdle()
-	want := map[string]int64{"returns": 1, "candidates": 2}
+	want := map[string]int64{"returns": 2, "candidates": 3}
 	if diff := cmp.Diff(want, m.Status(topics.Pools).Effects); diff != "" {
 		t.Errorf("records processed (-want +got):\n%s", diff)
 	}
+}
+
+func TestRealKafkaGenerations(t *testing.T) {
+	w := proctest.NewReal(t, topics.UserActivity, topics.Impressions, topics.Generations, topics.DeadLetters, topics.TableOf(topics.Pools))
+	w.Forget(topics.TableOf("pools.2"))
+	emittedOnceAcrossGenerations(t, w)
 }

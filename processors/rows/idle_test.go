@@ -1,10 +1,8 @@
 package rows
 
 import (
-	"context"
-	"errors"
+	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -69,19 +67,10 @@ func TestRetention_LostRecordsStopTheGroup(t *testing.T) {
 
 func recordsDeletedUnread(t *testing.T, w *wire, deleteRecords func()) {
 	dir := t.TempDir()
-	r, stop := w.run(t, dir, w.counter("t-in"))
-	w.send(t, "t-in", 0, 40, user)
-	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 40 })
-	must.OK(t, stop())
+	w.countFirst(t, dir, 40)
 	w.send(t, "t-in", 40, 40, user)
 	deleteRecords()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	err := newRunner(t, w, dir, w.counter("t-in")).Run(ctx)
-	var fatal *FatalError
-	if !errors.As(err, &fatal) || !strings.Contains(err.Error(), "t-in/") || !strings.Contains(err.Error(), "restore the topic, or rebuild the group") {
-		t.Errorf("Run: %v, want a fatal error with the topic and a remedy", err)
-	}
+	runFailsForGood(t, newRunner(t, w, dir, w.counter("t-in")), "t-in/", "restore the topic, or rebuild the group")
 }
 
 // After the last applied record, there are only markers and aborted records. Retention may delete them.
@@ -163,8 +152,6 @@ func recordsAreNotSkipped(t *testing.T, w *wire) {
 		if left != c.left {
 			t.Errorf("%s: unread record found: %t, want %t", c.name, left, c.left)
 		}
-		if got := p.appliedOf(0); got != c.want {
-			t.Errorf("%s: applied up to %d, want %d", c.name, got, c.want)
-		}
+		equal(t, fmt.Sprintf("%s: applied up to", c.name), c.want, p.appliedOf(0))
 	}
 }

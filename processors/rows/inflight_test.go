@@ -16,8 +16,7 @@ import (
 // waiting returns the value of oldest_pending_record_age_seconds of group t.
 func waiting(t *testing.T, reg *prometheus.Registry) float64 {
 	t.Helper()
-	families := must.Get(reg.Gather())(t)
-	for _, f := range families {
+	for _, f := range must.Get(reg.Gather())(t) {
 		if f.GetName() == metricPrefix+"oldest_pending_record_age_seconds" {
 			return f.GetMetric()[0].GetGauge().GetValue()
 		}

@@ -3,6 +3,7 @@ package rows
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/go-cmp/cmp"
 	"github.com/lovoo/goka"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -71,9 +73,7 @@ func TestTx_CountsAreUndoneWithTheirRecord(t *testing.T) {
 		if err := p.state.end(&tx, c.err); err != c.err {
 			t.Fatal(err)
 		}
-		if got := p.state.pending.counts; !slices.Equal(got, c.want) {
-			t.Errorf("after record %d: counted %v, want %v", i, got, c.want)
-		}
+		equal(t, fmt.Sprintf("after record %d: counted", i), c.want, p.state.pending.counts, cmp.AllowUnexported(counted{}))
 	}
 }
 
@@ -220,9 +220,7 @@ func TestNewTopics_ListsEachTopicOnce(t *testing.T) {
 		p.state.begin(&tx, "key", "key", time.UnixMilli(5), p)
 		c.do(&tx)
 		must.OK(t, p.state.end(&tx, nil))
-		if got := p.newTopics(b); !slices.Equal(got, c.want) {
-			t.Errorf("batch %d has the new topics %v, want %v", i, got, c.want)
-		}
+		equal(t, fmt.Sprintf("batch %d has the new topics", i), c.want, p.newTopics(b))
 	}
 }
 
@@ -288,27 +286,6 @@ func TestHandle_PanicDiscardsBatch(t *testing.T) {
 	p.handle(fakeRecord{topic: "in", key: key, offset: 3, at: time.UnixMilli(5)}, 0, nil)
 	if p.applied[0] != 1 {
 		t.Errorf("applied up to %d, want 1: no record is applied after the panic", p.applied[0])
-	}
-}
-
-// retryRecord is a record that was published again for a group.
-type retryRecord struct {
-	fakeRecord
-	group string
-}
-
-func (r retryRecord) Headers() goka.Headers {
-	return goka.Headers{topics.RetryHeader: topics.Retry{Group: r.group, Attempt: 1}.Value()}
-}
-
-func TestHandle_SkipsRetryForAnotherGroup(t *testing.T) {
-	t.Parallel()
-	p, key, calls := countingPartition(t, func(int) error { return nil })
-	for i, group := range []string{"another", "g", "another"} {
-		p.handle(retryRecord{fakeRecord{topic: "in", key: key, offset: int64(i), at: time.UnixMilli(5)}, group}, 0, nil)
-	}
-	if *calls != 1 || p.applied[0] != 2 {
-		t.Errorf("%d calls, applied %d; want 1 for the group's own retry, and 2", *calls, p.applied[0])
 	}
 }
 

@@ -19,9 +19,7 @@ func TestKinds_OmitVaryingParts(t *testing.T) {
 		{"long", strings.Repeat("ä", 150), strings.Repeat("ä", 100)},
 		{"cut inside a rune", "x" + strings.Repeat("ä", 150), "x" + strings.Repeat("ä", 99)},
 	} {
-		if got := k.of(c.reason); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		equal(t, c.name, c.want, k.of(c.reason))
 	}
 }
 

@@ -60,11 +60,8 @@ func TestRecoveries_ShareOneBar(t *testing.T) {
 func TestRecoveries_ShowStores(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
-	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
-	w.send(t, "t-in", 0, 40, user)
-	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 40 })
-	must.OK(t, stop())
-	r = newRunner(t, w, t.TempDir(), w.counter("t-in"))
+	w.countFirst(t, t.TempDir(), 40)
+	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
 	bars, hours := &r.shared.recoveries, 0
 	bars.now = func() time.Time { // time advances an hour per call, so all recoveries take long
 		hours++

@@ -388,9 +388,7 @@ func TestClose_CommitsPendingBatch(t *testing.T) {
 	})
 	close(release)
 	must.OK(t, <-done)
-	if got := w.committed(t, "t-in"); got != first+then {
-		t.Errorf("%d records are committed, want %d", got, first+then)
-	}
+	equal(t, "committed records", first+then, w.committed(t, "t-in"))
 	w.emittedOnce(t, first+then)
 }
 
@@ -454,20 +452,11 @@ func TestRun_RecreatedTopicStopsTheGroup(t *testing.T) {
 
 func recreatedInput(t *testing.T, w *wire) {
 	dir := t.TempDir()
-	r, stop := w.run(t, dir, w.counter("t-in"))
-	w.send(t, "t-in", 0, 20, user)
-	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 20 })
-	must.OK(t, stop())
+	w.countFirst(t, dir, 20)
 	w.removeTopics(t, "t-in")
 	w.create(t, "t-in")
 	eventually.True(t, "the topic exists", func() bool { return w.hasLeaders("t-in") })
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	err := newRunner(t, w, dir, w.counter("t-in")).Run(ctx)
-	var fatal *FatalError
-	if !errors.As(err, &fatal) || !strings.Contains(err.Error(), "t-in was recreated") || !strings.Contains(err.Error(), wantRemedy) {
-		t.Errorf("Run: %v, want a fatal error with the topic and a remedy", err)
-	}
+	runFailsForGood(t, newRunner(t, w, dir, w.counter("t-in")), "t-in was recreated", wantRemedy)
 }
 
 // wantRemedy is the remedy in every error that stops a group whose input has lost records.

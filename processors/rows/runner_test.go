@@ -2,7 +2,6 @@ package rows
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -159,30 +158,7 @@ func TestEmit_CarriesOriginTime(t *testing.T) {
 	var out []*kgo.Record
 	eventually.True(t, "both are emitted", func() bool { out = w.read(t, "t-out"); return len(out) == 2 })
 	for i, want := range []schemas.Micros{5_000_000, 7} {
-		if got := topics.OriginTime(out[i]); got != want {
-			t.Errorf("record %d has the origin time %d, want %d", i, got, want)
-		}
-	}
-}
-
-func TestBatched_WritesToOwnersOfItsPartition(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
-	owners := ownersOfPartition0(30) // of partition 0
-	g := Group{Name: "t", Inputs: []Input{Batched(w.stream("t-batch"), func(tx *Tx, rec *schemas.DeletedUser) error {
-		for _, o := range owners {
-			if _, err := add(tx.Of(o), 1); err != nil {
-				return err
-			}
-		}
-		return nil
-	})}}
-	r, _ := w.run(t, t.TempDir(), g)
-	rec := w.record(t, "t-batch", "anything", 0)
-	rec.Partition = 0
-	must.OK(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
-	for _, o := range owners {
-		eventually.True(t, o+" is counted", func() bool { return count(t, r, o) == 1 })
+		equal(t, fmt.Sprintf("record %d has the origin time", i), want, topics.OriginTime(out[i]))
 	}
 }
 
@@ -321,13 +297,7 @@ func TestRun_RejectsSecondRun(t *testing.T) {
 func TestRun_NamesMissingTopic(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
-	g := w.counter("nowhere")
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	err := newRunner(t, w, t.TempDir(), g).Run(ctx)
-	if err == nil || !strings.Contains(err.Error(), "nowhere") {
-		t.Errorf("Run: %v, want an error that names the topic", err)
-	}
+	_ = runFails(t, newRunner(t, w, t.TempDir(), w.counter("nowhere")), "nowhere")
 }
 
 // The group would read owners' rows in partitions that do not contain them.
@@ -335,11 +305,5 @@ func TestRun_RejectsOtherPartitionCount(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	w.kafka.Partitions = testPartitions / 2
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	err := newRunner(t, w, t.TempDir(), w.counter("t-in")).Run(ctx)
-	var fatal *FatalError
-	if !errors.As(err, &fatal) || !strings.Contains(err.Error(), "partitions, the configuration says") {
-		t.Errorf("Run: %v, want a fatal error that names both numbers", err)
-	}
+	runFailsForGood(t, newRunner(t, w, t.TempDir(), w.counter("t-in")), "partitions, the configuration says")
 }

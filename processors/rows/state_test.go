@@ -509,18 +509,3 @@ func TestTimerName_SortsByTimeThenOwner(t *testing.T) {
 		t.Errorf("1001 ns round up to %d µs, want 2", got)
 	}
 }
-
-func TestPrefixEnd_IsSmallestKeyAbovePrefix(t *testing.T) {
-	for _, c := range []struct{ prefix, want string }{
-		{"a", "b"}, {"a\xff", "b"}, {"a\xff\xff", "b"}, {"ab", "ac"},
-	} {
-		if got := prefixEnd([]byte(c.prefix)); string(got) != c.want {
-			t.Errorf("after %q: %q, want %q", c.prefix, got, c.want)
-		}
-	}
-	for _, none := range []string{"", "\xff", "\xff\xff"} {
-		if got := prefixEnd([]byte(none)); got != nil {
-			t.Errorf("after %q: %q, want none", none, got)
-		}
-	}
-}

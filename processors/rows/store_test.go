@@ -2,7 +2,6 @@ package rows
 
 import (
 	"bufio"
-	"context"
 	"encoding/binary"
 	"errors"
 	"maps"
@@ -36,8 +35,7 @@ func (w *wire) storesEqualLog(t testing.TB, dirs ...string) int {
 	}
 	stores := 0
 	for _, dir := range dirs {
-		paths := must.Get(filepath.Glob(filepath.Join(dir, "t-table", "*")))(t)
-		for _, path := range paths {
+		for _, path := range must.Get(filepath.Glob(filepath.Join(dir, "t-table", "*")))(t) {
 			partition := must.Get(strconv.Atoi(filepath.Base(path)))(t)
 			storeEqualsLog(t, path, byPartition[int32(partition)])
 			stores++
@@ -100,13 +98,10 @@ func TestStore_DamagedIsRebuilt(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w, dir := newWire(t), t.TempDir()
-			r, stop := w.run(t, dir, w.counter("t-in"))
-			w.send(t, "t-in", 0, users, user)
-			eventually.True(t, "the first round is applied", func() bool { return r.Status().Counters.Records == users })
-			must.OK(t, stop())
+			w.countFirst(t, dir, users)
 			c.damage(t, dir)
 			var removed atomic.Int64
-			r = newRunner(t, w, dir, w.counter("t-in"))
+			r := newRunner(t, w, dir, w.counter("t-in"))
 			r.log = watched(t, "local store removed", &removed)
 			w.send(t, "t-in", users, users, func(i int) string { return user(i - users) })
 			runUntilDone(t, w, r, users*rounds)
@@ -188,21 +183,14 @@ func TestStore_InUseIsAnErrorAndKept(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w, dir := newWire(t), t.TempDir()
-			r, stop := w.run(t, dir, w.counter("t-in"))
-			w.send(t, "t-in", 0, 40, user)
-			eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 40 })
-			must.OK(t, stop())
+			w.countFirst(t, dir, 40)
 			path := filepath.Join(dir, "t-table", "2")
 			c.lock(t, path)
 			before := tables(t, path)
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			r = newRunner(t, w, dir, w.counter("t-in"))
+			r := newRunner(t, w, dir, w.counter("t-in"))
 			var removed atomic.Int64
 			r.log = watched(t, "local store removed", &removed)
-			if err := r.Run(ctx); err == nil || !strings.Contains(err.Error(), "lock store "+path) {
-				t.Errorf("Run: %v, want an error that contains %s", err, path)
-			}
+			_ = runFails(t, r, "lock store "+path)
 			if after := tables(t, path); removed.Load() != 0 || len(after) == 0 || !slices.Equal(after, before) {
 				t.Errorf("%d stores removed; files %v, before %v", removed.Load(), after, before)
 			}
@@ -230,12 +218,7 @@ func TestRun_UnwritableDirectory(t *testing.T) {
 	t.Parallel()
 	w, dir := newWire(t), t.TempDir()
 	must.OK(t, os.WriteFile(filepath.Join(dir, "t-table"), nil, 0o644)) // a file instead of a directory
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	err := newRunner(t, w, dir, w.counter("t-in")).Run(ctx)
-	if err == nil || !strings.Contains(err.Error(), dir) {
-		t.Errorf("Run: %v, want an error that names the directory", err)
-	}
+	_ = runFails(t, newRunner(t, w, dir, w.counter("t-in")), dir)
 }
 
 // A disk refuses writes while a group runs, because it is read-only, or full in spite of the limit.
@@ -346,4 +329,103 @@ func TestStore_OfAnEndedSession(t *testing.T) {
 		}
 	}
 	must.OK(t, s.Close())
+}
+
+// storeRunner returns a runner that opens stores and needs no broker.
+func storeRunner(t *testing.T, maxOffline time.Duration) *Runner {
+	t.Helper()
+	r := newPartition(t, Group{Name: "g", Inputs: []Input{{topic: "in"}}}).run.r
+	r.cfg.Dir, r.fs, r.maxOffline = t.TempDir(), vfs.Default, maxOffline
+	r.shared = must.Get(NewShared(r.cfg))(t)
+	t.Cleanup(r.shared.Close)
+	return r
+}
+
+// openEmpty opens the store of partition 0, whose changelog ends at 10.
+func (r *Runner) openEmpty(t *testing.T) *store {
+	t.Helper()
+	return must.Get(r.openStore(identity{Topic: "g-table"}, 10))(t)
+}
+
+// writeStore writes a store with one row that was complete at a time.
+func (r *Runner) writeStore(t *testing.T, complete time.Time) {
+	t.Helper()
+	s := r.openEmpty(t)
+	must.OK(t, s.Set("user:1\x00n", []byte("row")))
+	must.OK(t, s.SetOffset(5))
+	must.OK(t, s.Close())
+	setLocal(t, filepath.Join(r.cfg.Dir, "g-table", "0"), offsetKind, offsetAt(5, complete))
+}
+
+func TestStore_OfflineTooLongIsRemoved(t *testing.T) {
+	t.Parallel()
+	const week = 7 * 24 * time.Hour
+	for _, c := range []struct {
+		name    string
+		keeps   time.Duration
+		away    time.Duration
+		removed bool
+	}{
+		{"a moment", maxStoreOffline, 0, false},
+		{"shorter than the limit", maxStoreOffline, maxStoreOffline - time.Minute, false},
+		{"as long as the tombstones' retention", maxStoreOffline, week, true},
+		{"in the future", maxStoreOffline, -week, true},
+		{"a week, without compaction", 0, week, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := storeRunner(t, c.keeps)
+			r.writeStore(t, time.Now().Add(-c.away))
+			s := r.openEmpty(t)
+			_, closer, err := s.db.Get([]byte("user:1\x00n"))
+			if got := errors.Is(err, pebble.ErrNotFound); got != c.removed || s.offset.Load() != map[bool]int64{true: offsetNone, false: 5}[c.removed] {
+				t.Errorf("removed %v at offset %d, want %v", got, s.offset.Load(), c.removed)
+			}
+			if closer != nil {
+				must.OK(t, closer.Close())
+			}
+			must.OK(t, s.Close())
+		})
+	}
+}
+
+// A store counts as complete only after it contained the whole changelog, not after any write.
+func TestStore_StoresTimeOfCompleteness(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		do   func(t *testing.T, s *store)
+		now  bool
+	}{
+		{"nothing came", func(*testing.T, *store) {}, false},
+		{"some rows read", func(t *testing.T, s *store) { must.OK(t, s.SetOffset(7)) }, false},
+		{"all rows read", func(t *testing.T, s *store) { must.OK(t, errors.Join(s.SetOffset(9), s.MarkRecovered())) }, true},
+		{"recovery interrupted", func(t *testing.T, s *store) { must.OK(t, errors.Join(s.SetOffset(7), s.MarkRecovered())) }, false},
+		{"standby that lags", func(t *testing.T, s *store) {
+			s.latestEnd = func() int64 { return 10 }
+			must.OK(t, s.SetOffset(8))
+		}, false},
+		{"standby without lag", func(t *testing.T, s *store) {
+			s.latestEnd = func() int64 { return 9 }
+			must.OK(t, s.SetOffset(8))
+		}, true},
+		{"batch applied", func(t *testing.T, s *store) { must.OK(t, s.apply(newBatch(1), 8)) }, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := storeRunner(t, maxStoreOffline)
+			before := time.Now().Add(-maxStoreOffline / 2)
+			r.writeStore(t, before)
+			began := time.Now().Truncate(time.Microsecond)
+			s := r.openEmpty(t)
+			c.do(t, s)
+			must.OK(t, s.Set("user:1\x00n", []byte("row"))) // there must be something to write
+			must.OK(t, s.Close())
+			s = r.openEmpty(t)
+			if got := !s.completeAt.Before(began); got != c.now || !got && s.completeAt.UnixMicro() != before.UnixMicro() {
+				t.Errorf("complete at %s, opened at %s, before at %s", s.completeAt, began, before)
+			}
+			must.OK(t, s.Close())
+		})
+	}
 }

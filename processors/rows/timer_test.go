@@ -88,9 +88,7 @@ func timersFireInOrder(t *testing.T, w *wire) {
 			must.OK(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
 		}
 		eventually.True(t, "all have fired", func() bool { return count(t, r, "user:1") == int(3*round) })
-		if got, want := f.names(), []string{"user:1/1", "user:1/150", "user:1/300"}; !slices.Equal(got, want) {
-			t.Errorf("fired %v, want %v", got, want)
-		}
+		equal(t, "fired", []string{"user:1/1", "user:1/150", "user:1/300"}, f.names())
 		if slices.Min(f.late) < 0 {
 			t.Errorf("a timer fired before its time: %v after it", f.late)
 		}
@@ -114,9 +112,7 @@ func manyTimers(t *testing.T, w *wire) {
 	const n = 100
 	w.send(t, "t-in", 400, n, func(int) string { return "user:1" }) // due 400 to 500 ms after their arrival
 	eventually.True(t, "all have fired", func() bool { return count(t, r, "user:1") == n })
-	if got := len(f.names()); got != n {
-		t.Errorf("%d calls, want %d", got, n)
-	}
+	equal(t, "calls", n, len(f.names()))
 	ticks := len(w.read(t, "t-ticks"))
 	if ticks < n/7 || ticks > n {
 		t.Errorf("%d ticks for %d timers, 7 per tick", ticks, n)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -234,9 +233,7 @@ func TestSnapshot_NestedScans(t *testing.T) {
 	})
 	scan(Scan{Prefix: []byte("b"), Reverse: true}, all)
 	scan(Scan{Prefix: []byte("c")}, all)
-	if diff := cmp.Diff(strings.Fields("b1 b2 a2 b2 a1 b2 b3 b2 b1"), got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	equal(t, "visited rows", strings.Fields("b1 b2 a2 b2 a1 b2 b3 b2 b1"), got)
 	if err := errors.Join(s.close(), db.Close()); err != nil { // Pebble counts open iterators and snapshots
 		t.Error(err)
 	}

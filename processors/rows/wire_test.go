@@ -3,6 +3,7 @@ package rows
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -137,6 +139,38 @@ func (w *wire) run(t testing.TB, dir string, g Group) (r *Runner, stop func() er
 	return r, start(t, r)
 }
 
+// countFirst counts and emits the records 0 to n-1 of as many users, and stops the group.
+func (w *wire) countFirst(t *testing.T, dir string, n int) {
+	t.Helper()
+	r, stop := w.run(t, dir, w.counter("t-in"))
+	w.send(t, "t-in", 0, n, user)
+	whileRunning(t, r, "all are applied", func() bool { return r.Status().Counters.Records == int64(n) })
+	must.OK(t, stop())
+}
+
+// runFails runs a group, and expects an error with all of the texts.
+func runFails(t *testing.T, r *Runner, texts ...string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := r.Run(ctx)
+	for _, text := range texts {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("Run: %v, want an error with %q", err, text)
+		}
+	}
+	return err
+}
+
+// runFailsForGood is runFails for a fatal error.
+func runFailsForGood(t *testing.T, r *Runner, texts ...string) {
+	t.Helper()
+	var fatal *FatalError
+	if err := runFails(t, r, texts...); !errors.As(err, &fatal) {
+		t.Errorf("Run: %v, want a fatal error", err)
+	}
+}
+
 func newRunner(t testing.TB, w *wire, dir string, g Group) *Runner {
 	t.Helper()
 	return must.Get(New(w.config(dir), w.env(t), g))(t)
@@ -212,4 +246,15 @@ func count(t testing.TB, r *Runner, owner string) int {
 		t.Fatal(err)
 	}
 	return n
+}
+
+// equal fails the test if got differs from want. what describes the values.
+func equal[V any](t interface {
+	Helper()
+	Errorf(format string, args ...any)
+}, what string, want, got V, opts ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, opts...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
 }
