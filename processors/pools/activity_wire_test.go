@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
@@ -76,9 +74,7 @@ func TestActivity_InactivityAndReactivation(t *testing.T) {
 		for i := range got {
 			got[i].BackfillID = 0
 		}
-		if diff := gocmp.Diff(want, got); diff != "" {
-			t.Errorf("notifications of %s (-want +got):\n%s", followee, diff)
-		}
+		equal(t, fmt.Sprintf("notifications of %s", followee), want, got)
 	}
 	if got := r.modes("user:former"); len(got) > 0 {
 		t.Errorf("notifications of a former followee: %v", got)

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
@@ -61,9 +59,7 @@ func TestChunk_FitsRecordWithLongestFacets(t *testing.T) {
 		proctest.Publish(r.Wire, r.Streams.Served, string(user), &chunk.Served)
 		r.generator.Settle(user, chunk.Served.ID, schemas.Acknowledged)
 	}
-	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("pins of all visits (-want +got):\n%s", diff)
-	}
+	equal(t, "pins of all visits", want, got)
 	r.WaitIdle()
 	if deadLetters := proctest.Drain(r.Wire, r.Streams.DeadLetters); len(deadLetters) > 0 {
 		t.Errorf("%d dead letters, the first: %s", len(deadLetters), deadLetters[0].Value.Reason)

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -58,9 +56,7 @@ func TestMaxFollowees_RefusesLatestFollow(t *testing.T) {
 	for followee := range want {
 		got[followee] = r.inactiveOf(followee)
 	}
-	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("notifications that the user is inactive (-want +got):\n%s", diff)
-	}
+	equal(t, "notifications that the user is inactive", want, got)
 }
 
 // The notification that a refused user is inactive may reach the followee after the next follow. Therefore the admission of
@@ -76,9 +72,7 @@ func TestMaxFollowees_AdmissionRevokesEarlierRefusal(t *testing.T) {
 	r.followAt("user:a", 3, false)
 	r.followAt("user:b", 4, true)
 	r.WaitIdle()
-	if got, want := r.inactiveOf("user:b"), []bool{true, false}; !slices.Equal(got, want) {
-		t.Errorf("notifications of user:b: %v, want %v", got, want)
-	}
+	equal(t, "notifications of user:b", []bool{true, false}, r.inactiveOf("user:b"))
 	if got := r.inactiveOf("user:a"); len(got) > 0 {
 		t.Errorf("notifications of user:a: %v, want none", got)
 	}

@@ -49,9 +49,7 @@ func TestReported_UnreportedPinsReturnOnce(t *testing.T) {
 	r := newRig(t, pools.Config{MaxCandidates: 8, MaxSources: 3, MaxSeenPins: 9, MaxRecentItems: 100}) // trims every two items
 	want := func(when string, numbers ...int) {
 		t.Helper()
-		if got := r.candidates(); !slices.Equal(got, numbers) {
-			t.Errorf("%s: candidates %v, want %v", when, got, numbers)
-		}
+		equal(t, fmt.Sprintf("%s: candidates", when), numbers, r.candidates())
 	}
 	for n := range 8 {
 		r.deliver(schemas.Related, reader, 1, pin(n, schemas.Micros(n+1), "user:a"))

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -76,9 +74,7 @@ func TestTrimPools_DueTogether(t *testing.T) {
 		if n := r.count(user, 'c'); n > 3*limit {
 			t.Errorf("%s has %d rows, want a few times %d", user, n, limit)
 		}
-		if diff := gocmp.Diff(want, placesOf(r.pool(user, schemas.Following))[:limit]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", user, diff)
-		}
+		equal(t, string(user), want, placesOf(r.pool(user, schemas.Following))[:limit])
 	}
 }
 

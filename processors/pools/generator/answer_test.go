@@ -101,7 +101,5 @@ func TestRecall_EmptiesHiddenEntries(t *testing.T) {
 	for _, e := range entries {
 		got[e.Position-1] = e.Pin
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	equal(t, "recalled pins by position", want, got)
 }

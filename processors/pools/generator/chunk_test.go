@@ -78,9 +78,7 @@ func TestChunk_ServedContainsExpired(t *testing.T) {
 	r := request("v1")
 	r.Feed, r.Time = rules.Home, 1e13
 	c := must.Get(generatorOf(t, d).Chunk(t.Context(), r))(t)
-	if diff := cmp.Diff([]schemas.PinID{"pin:0"}, c.Served.Expired); diff != "" {
-		t.Errorf("expired (-want +got):\n%s", diff)
-	}
+	equal(t, "expired", []schemas.PinID{"pin:0"}, c.Served.Expired)
 	expectPins(t, c.Served.Items, "pin:1", "pin:2")
 }
 
@@ -95,8 +93,7 @@ func (registry) SchemaByID(context.Context, int) (string, error) {
 
 // Signals that the feed home uses and that are unavailable are reported as degraded. The feed plain uses none.
 func TestChunk_ReportsDegradedSignals(t *testing.T) {
-	known, unknown := make(chan struct{}), make(chan struct{})
-	close(known)
+	unknown := make(chan struct{})
 	for name, c := range map[string]struct {
 		hot    *Hot
 		pulled *Pulled
@@ -106,11 +103,11 @@ func TestChunk_ReportsDegradedSignals(t *testing.T) {
 	}{
 		"no counts":              {nil, nil, rules.Home, false, []string{degradedItems}},
 		"counts not loaded":      {NewHot(unknown), nil, rules.Home, false, []string{degradedItems}},
-		"counts":                 {NewHot(known), nil, rules.Home, false, nil},
+		"counts":                 {NewHot(nil), nil, rules.Home, false, nil},
 		"plain":                  {nil, nil, "plain", true, nil},
-		"affinities unreadable":  {NewHot(known), nil, rules.Home, true, []string{degradedAffinities}},
+		"affinities unreadable":  {NewHot(nil), nil, rules.Home, true, []string{degradedAffinities}},
 		"pulled pins not loaded": {nil, NewPulled(unknown), "plain", false, []string{degradedPulled}},
-		"pulled pins loaded":     {nil, NewPulled(known), "plain", false, nil},
+		"pulled pins loaded":     {nil, NewPulled(nil), "plain", false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newFakePools(3)
@@ -120,10 +117,7 @@ func TestChunk_ReportsDegradedSignals(t *testing.T) {
 			r := request("v1")
 			r.Feed = c.feed
 			g := generatorWith(t, DefaultConfig(), Deps{Rows: d, Hot: c.hot, Pulled: c.pulled})
-			var err error
-			if g.deps.Streams, err = topics.Open(t.Context(), registry{}); err != nil {
-				t.Fatal(err)
-			}
+			g.deps.Streams = must.Get(topics.Open(t.Context(), registry{}))(t)
 			got := must.Get(g.Chunk(t.Context(), r))(t)
 			if diff := cmp.Diff(c.want, got.Degraded); diff != "" || len(got.Served.Items) != 2 {
 				t.Errorf("%d items; degraded (-want +got):\n%s", len(got.Served.Items), diff)
@@ -160,9 +154,7 @@ func TestChunk_ReportsArm(t *testing.T) {
 		home.ExperimentArms = []rules.Arm{{Feed: "plain", Share: 1}}
 	})
 	d := newFakePools(3)
-	r := request("v1")
-	r.Feed = rules.Home
-	c := must.Get(generatorWith(t, cfg, Deps{Rows: d}).Chunk(t.Context(), r))(t)
+	c := homeVisit(t, generatorWith(t, cfg, Deps{Rows: d}), "v1", 2)
 	if c.Served.Feed != rules.Home || c.Served.Arm != "plain" || c.Degraded != nil {
 		t.Errorf("feed %q, arm %q, degraded %v, want home with the rules of plain", c.Served.Feed, c.Served.Arm, c.Degraded)
 	}
@@ -174,10 +166,7 @@ func TestWaiting_OmitsDeferred(t *testing.T) {
 	changeHome(cfg.Feeds, func(home *rules.Feed) {
 		home.Defer.Margin, home.Defer.Budget = 10, 5
 	})
-	d := newFakePools(0)
-	for n := range 30 { // 11 within the margin
-		poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}})
-	}
+	d := newFakePoolsOf(schemas.Related, 30) // 11 within the margin
 	g := generatorWith(t, cfg, Deps{Rows: d})
 	expect := func(when string, want int) {
 		t.Helper()
@@ -202,10 +191,7 @@ func TestWaiting_OmitsDeferred(t *testing.T) {
 // A pin that was shown long ago and is in a pool again does not count, and other pins are not compared with it. The
 // same holds for a pin that Extensions.Admit rejects.
 func TestWaiting_OmitsRejectedByAdmit(t *testing.T) {
-	d := newFakePools(0)
-	for n := range 20 {
-		poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}})
-	}
+	d := newFakePoolsOf(schemas.Related, 20)
 	cfg := DefaultConfig()
 	changeHome(cfg.Feeds, func(home *rules.Feed) {
 		home.Defer.Margin, home.Defer.Budget = 10, 0
@@ -240,10 +226,7 @@ func TestWaiting_OmitsSeenLongAgo(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			d := newFakePools(0)
-			for n := range 20 {
-				poolstest.Deliver(d.rows, schemas.Related, poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}})
-			}
+			d := newFakePoolsOf(schemas.Related, 20)
 			poolstest.SetState(d.rows, layout.State{Head: 9})
 			for _, n := range test.seen { // older than the newest entries
 				d.markSeen(poolstest.PinID(n))
@@ -300,9 +283,7 @@ func TestMetrics_CountChunks(t *testing.T) {
 		"items_total":          {" home others": 50},
 		"relaxed_chunks_total": {"home all": 1},
 	} {
-		if diff := cmp.Diff(want, counted(t, reg, "smartfeed_generator_"+name)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		equal(t, name, want, counted(t, reg, "smartfeed_generator_"+name))
 	}
 }
 
@@ -315,9 +296,7 @@ func TestChunk_RandomHistories(t *testing.T) {
 		home.Defer = rules.Defer{Margin: 5, Budget: 2, SessionTimeout: time.Minute, Expiry: time.Hour}
 		cfg.Feeds = rules.Feeds{rules.Home: home, "plain": cfg.Feeds["plain"]}
 		w := newWhyFixture(t, func(_ *layout.Config, c *Config) { c.Feeds = cfg.Feeds })
-		known := make(chan struct{})
-		close(known)
-		w.g.deps.Hot = NewHot(known)
+		w.g.deps.Hot = NewHot(nil)
 		shown := map[schemas.PinID]bool{}
 		blocked := schemas.UserID("")
 		pins := 0

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/rules"
@@ -53,9 +51,7 @@ func TestEmbeddings_OfCandidatesSpaceSimilarPins(t *testing.T) {
 	now = now.Add(DefaultConfig().Embeddings.Expiry)
 	preview(t, g, rules.Home)
 	all := []schemas.PinID{"pin:0", "pin:1", "pin:2", "pin:3"}
-	if diff := cmp.Diff(lookups{all, {"pin:3"}, all}, asked); diff != "" {
-		t.Errorf("lookups (-want +got):\n%s", diff)
-	}
+	equal(t, "lookups", lookups{all, {"pin:3"}, all}, asked)
 }
 
 // Popular pins that fill a short chunk are spaced, too.

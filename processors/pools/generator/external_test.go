@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
@@ -53,9 +52,7 @@ func respondingText(t *testing.T, text string) external.Config {
 // externalChunk makes a chunk of the feed home with all waiting and offered candidates.
 func externalChunk(t *testing.T, d *fakePools, cfg Config, metrics prometheus.Registerer) *schemas.Chunk {
 	t.Helper()
-	known := make(chan struct{})
-	close(known)
-	hot := NewHot(known)
+	hot := NewHot(nil)
 	hot.Change("", nil, &schemas.HotPin{Pin: "pin:x", Author: "user:a", Impressions: 1e6})
 	g := generatorWith(t, cfg, Deps{Rows: d, Deleted: deletedtest.Of("user:deleted"), Hot: hot, Metrics: metrics})
 	r := request("v1")
@@ -118,15 +115,11 @@ func TestExternalSource_FiltersCandidates(t *testing.T) {
 	}))}
 	reg := prometheus.NewRegistry()
 	c := externalChunk(t, d, cfg, reg)
-	if diff := cmp.Diff([]schemas.PinID{"pin:top", "pin:mid", "pin:2", "pin:low"}, pinsFrom(c, "trends")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	equal(t, "candidates", []schemas.PinID{"pin:top", "pin:mid", "pin:2", "pin:low"}, pinsFrom(c, "trends"))
 	if len(c.Degraded) > 0 || len(c.Served.Items) != 4 || c.Served.Items[0].Created != 1577836800000000 {
 		t.Errorf("degraded %v, items %+v", c.Degraded, c.Served.Items)
 	}
-	if diff := cmp.Diff(map[string]float64{"trends": 4}, counted(t, reg, "smartfeed_generator_rejected_candidates_total")); diff != "" {
-		t.Errorf("refused (-want +got):\n%s", diff)
-	}
+	equal(t, "refused", map[string]float64{"trends": 4}, counted(t, reg, "smartfeed_generator_rejected_candidates_total"))
 }
 
 // counted returns the values of a counter by its labels, in the order of the label names.
@@ -156,9 +149,7 @@ func TestExternalSource_MergesWithPool(t *testing.T) {
 	cfg.ExternalSources = []ExternalSource{source("editors", respondingText(t, `{"candidates":[
 		{"pin":"pin:new","author":"user:a","created":1,"score":-0.5},{"pin":"pin:2","author":"user:a","created":1,"score":5}]}`))}
 	c := externalChunk(t, d, cfg, nil)
-	if diff := cmp.Diff([]schemas.PinID{"pin:2", "pin:0", "pin:new", "pin:1"}, pinsFrom(c, "editors")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	equal(t, "candidates", []schemas.PinID{"pin:2", "pin:0", "pin:new", "pin:1"}, pinsFrom(c, "editors"))
 }
 
 // If external services fail, the chunk is still made and is degraded.
@@ -177,18 +168,14 @@ func TestExternal_FailuresDegradeChunk(t *testing.T) {
 	cfg.Model = inference.Config{Config: responding(t, fails), MaxCandidates: 10}
 	reg := prometheus.NewRegistry()
 	c := externalChunk(t, newFakePools(2), cfg, reg)
-	if diff := cmp.Diff([]string{"source:broken", "source:late", "source:odd", "source:slow", "model"}, c.Degraded); diff != "" {
-		t.Errorf("degraded (-want +got):\n%s", diff)
-	}
+	equal(t, "degraded", []string{"source:broken", "source:late", "source:odd", "source:slow", "model"}, c.Degraded)
 	if len(c.Served.Items) != 3 {
 		t.Errorf("items %v, want two of the pool and one offered", pinsOf(c.Served.Items))
 	}
 	want := map[string]float64{
 		"success fine": 1, "error broken": 1, "error late": 1, "error model": 1, "error odd": 1, "timeout slow": 1,
 	}
-	if diff := cmp.Diff(want, counted(t, reg, "smartfeed_generator_external_calls_total")); diff != "" {
-		t.Errorf("calls (-want +got):\n%s", diff)
-	}
+	equal(t, "calls", want, counted(t, reg, "smartfeed_generator_external_calls_total"))
 }
 
 func TestExternalSource_NotCalledWithoutShare(t *testing.T) {
@@ -222,9 +209,7 @@ func TestExternalModel_ChangesScores(t *testing.T) {
 			t.Errorf("request %+v, want three candidates", q)
 		}
 		first := inference.Candidate{Pin: "pin:0", Source: "editors", Created: time.UnixMicro(0).UTC(), Facets: schemas.Facets{Author: "user:a"}}
-		if diff := cmp.Diff(first, q.Candidates[0]); diff != "" {
-			t.Errorf("candidate (-want +got):\n%s", diff)
-		}
+		equal(t, "candidate", first, q.Candidates[0])
 		return map[string]any{"scores": map[schemas.PinID]float64{"pin:2": 5, "pin:1": -7, "pin:0": 1e300}}
 	})
 	cfg.Model.MaxCandidates = 3
@@ -254,9 +239,7 @@ func TestScored_TakesFromAllPools(t *testing.T) {
 	if !slices.Equal(got, pins) {
 		t.Errorf("candidates %v, want %v", got, pins)
 	}
-	if diff := cmp.Diff([]schemas.PinID{"pin:a0", "pin:b0", "pin:c0", "pin:b1", "pin:c1"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	equal(t, "candidates for the model", []schemas.PinID{"pin:a0", "pin:b0", "pin:c0", "pin:b1", "pin:c1"}, got)
 	if list, _ := modelCandidates([]rules.Pool{pool("a", 2)}, 5); len(list) != 2 {
 		t.Errorf("%d candidates, want 2", len(list))
 	}
@@ -266,9 +249,7 @@ func TestConfig_Validate(t *testing.T) {
 	good := DefaultConfig()
 	good.ExternalSources = []ExternalSource{source("trends", external.Config{URL: "http://x/", Timeout: time.Second})}
 	good.Model.URL = "http://y/"
-	if err := errors.Join(DefaultConfig().Validate(), good.Validate()); err != nil {
-		t.Errorf("valid configuration: %v", err)
-	}
+	must.OK(t, errors.Join(DefaultConfig().Validate(), good.Validate()))
 	bad := Config{CandidatesPerSource: 1, ReactivationTimeout: -1,
 		ExternalSources: []ExternalSource{{Name: "following", Share: -1}, {Name: "x", MaxCandidates: 1, Config: external.Config{URL: "http://x/", Timeout: time.Second}}, {Name: "x", MaxCandidates: 1001}},
 		Model:           inference.Config{Config: external.Config{URL: "y"}}}
@@ -287,7 +268,5 @@ external_sources[2].name: "x": want a unique name
 model.timeout: 0s: want 1ms to 10s
 model.url: "y": want an http or https address
 model.max_candidates: 0: want 1 to 1000`, "\n")
-	if diff := cmp.Diff(want, strings.Split(bad.Validate().Error(), "\n")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	equal(t, "problems", want, strings.Split(bad.Validate().Error(), "\n"))
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -41,16 +40,12 @@ func TestFeedState_AfterVisits(t *testing.T) {
 	want := &schemas.FeedState{
 		Feed: rules.Home, Sources: standing(2, 0), Deferred: []schemas.DeferredCandidate{{Pin: "pin:weak", Reason: schemas.ReasonWeak}},
 	}
-	if diff := cmp.Diff(want, w.state()); diff != "" {
-		t.Errorf("before a visit (-want +got):\n%s", diff)
-	}
+	equal(t, "before a visit", want, w.state())
 	c := w.visit(3)
 	w.apply(t, &c.Served)
 	want.Sources = standing(1, 1)
 	want.Deferred = []schemas.DeferredCandidate{{Pin: "pin:weak", Reason: schemas.ReasonDeferredEarlier, Since: schemas.Timestamp(w.now)}}
-	if diff := cmp.Diff(want, w.state()); diff != "" {
-		t.Errorf("after a visit (-want +got):\n%s", diff)
-	}
+	equal(t, "after a visit", want, w.state())
 }
 
 func TestFeedState_Errors(t *testing.T) {
@@ -88,7 +83,5 @@ func TestFeedShares_CountItems(t *testing.T) {
 		{Feed: "plain", Source: "others", Target: 0.5, Items: 2},
 		{Feed: "plain", Arm: "calm", Source: "others", Target: 1},
 	}
-	if diff := cmp.Diff(want, g.FeedShares()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	equal(t, "shares", want, g.FeedShares())
 }

@@ -1,6 +1,7 @@
 package generator
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -53,8 +54,6 @@ func TestChunk_ReportTimeout(t *testing.T) {
 		feed.ExperimentArms = []rules.Arm{{Feed: "arm", Share: 1}}
 		cfg.Feeds = rules.Feeds{"plain": feed, "arm": arm}
 		g := generatorWith(t, cfg, Deps{Rows: newFakePools(5)})
-		if got := visit(t, g, "v").Served.ReportWithin; got != want {
-			t.Errorf("%q: got %d, want %d", seen, got, want)
-		}
+		equal(t, fmt.Sprintf("%q", seen), want, visit(t, g, "v").Served.ReportWithin)
 	}
 }

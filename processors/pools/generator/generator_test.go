@@ -36,10 +36,15 @@ type fakePools struct {
 	changed  chan struct{}
 }
 
-func newFakePools(pins int) *fakePools {
+func newFakePools(pins int) *fakePools { return newFakePoolsOf("editors", pins) }
+
+// newFakePoolsOf returns a fakePools with pins of a source.
+func newFakePoolsOf(source schemas.Source, pins int) *fakePools {
 	d := &fakePools{rows: memrows.Table{}, applied: -1, session: 1, changed: make(chan struct{})}
 	for n := range pins {
-		poolstest.Deliver(d.rows, "editors", poolstest.Delivered{Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}})
+		poolstest.Deliver(d.rows, source, poolstest.Delivered{
+			Pin: poolstest.PinID(n), Version: 1, PoolScore: schemas.PoolScore(-n), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}},
+		})
 	}
 	return d
 }
@@ -140,9 +145,7 @@ func changeHome(feeds rules.Feeds, change func(*rules.Feed)) {
 // expectPins compares the pins of items.
 func expectPins(t *testing.T, items []schemas.ServedItem, want ...schemas.PinID) {
 	t.Helper()
-	if diff := cmp.Diff(want, pinsOf(items)); diff != "" {
-		t.Errorf("items (-want +got):\n%s", diff)
-	}
+	equal(t, "items", want, pinsOf(items))
 }
 
 func pinsOf(items []schemas.ServedItem) []schemas.PinID {
@@ -201,9 +204,7 @@ func TestChunk_TakesBest(t *testing.T) {
 	expectPins(t, c.Served.Items, "pin:0", "pin:1")
 	want := schemas.Served{ID: "v1", User: poolstest.Owner, Feed: "plain", Items: c.Served.Items,
 		Memory: schemas.Memory{Mix: map[string]float64{"editors": 1.99}}}
-	if diff := cmp.Diff(want, c.Served); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	equal(t, "served", want, c.Served)
 }
 
 func TestChunk_WaitsUntilPreviousVisitIsApplied(t *testing.T) {
@@ -467,9 +468,7 @@ func TestPool_AndWaiting(t *testing.T) {
 	want := &schemas.Pool{Source: "related", Total: 1, Items: []schemas.PoolItem{
 		{Pin: "pin:0", PoolScore: 5, Time: 7, Facets: schemas.Facets{Author: "user:a"}},
 	}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	equal(t, "pool", want, got)
 	if p, err := g.Pool(t.Context(), poolstest.Owner, "editors", 4); err != nil || p.Total != 130 || len(p.Items) != 4 {
 		t.Errorf("got %d of %d, %v, want 4 of 130", len(p.Items), p.Total, err)
 	}
@@ -483,5 +482,16 @@ func TestPool_AndWaiting(t *testing.T) {
 	poolstest.Deliver(few.rows, "related", poolstest.Delivered{Pin: poolstest.PinID(0), Version: 1, PoolScore: 5, PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}})
 	if n, err := generatorOf(t, few).Waiting(t.Context(), poolstest.Owner); err != nil || n != 3 {
 		t.Errorf("%d waiting, %v, want 3: a pin in two pools counts once", n, err)
+	}
+}
+
+// equal fails the test if got differs from want. what describes the values.
+func equal[V any](t interface {
+	Helper()
+	Errorf(format string, args ...any)
+}, what string, want, got V, opts ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, opts...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

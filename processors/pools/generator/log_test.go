@@ -60,9 +60,8 @@ func TestLog_HasNumbersOfModel(t *testing.T) {
 		t.Fatalf("%d items of the values %v", len(v.Items), received)
 	}
 	features := []schemas.LoggedFeature{{Name: "clicks", Width: 1}, {Name: "taste", Width: 1}}
-	if diff := cmp.Diff(features, v.Features) + cmp.Diff([]string{"hide", "save"}, v.Outputs); diff != "" {
-		t.Errorf("names (-want +got):\n%s", diff)
-	}
+	equal(t, "features", features, v.Features)
+	equal(t, "outputs", []string{"hide", "save"}, v.Outputs)
 	same := func(name string, want, got []schemas.LoggedNumber) {
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b schemas.LoggedNumber) bool {
 			return math.Float64bits(float64(a)) == math.Float64bits(float64(b))
@@ -139,9 +138,7 @@ func TestLog_ChoicesAreUnseen(t *testing.T) {
 			d.markSeen(poolstest.PinID(i))
 		}
 		g := generatorWith(t, cfg, Deps{Rows: d})
-		r := request("v1")
-		r.Feed = rules.Home
-		for _, it := range must.Get(g.Chunk(t.Context(), r))(t).Served.Logged.Items {
+		for _, it := range homeVisit(t, g, "v1", 2).Served.Logged.Items {
 			for i, c := range it.Choices {
 				if slices.Contains([]schemas.PinID{"pin:1", "pin:3", "pin:5", "pin:7"}, c.Pin) || len(it.Choices) != 5 {
 					t.Fatalf("visit %d: choice %d is the seen %s", n, i, c.Pin)
@@ -224,13 +221,13 @@ func TestRandomize_PeekHasItemsOfNextVisit(t *testing.T) {
 	orders := map[string]bool{}
 	for n := range 4 {
 		peeked := must.Get(peek(t, g, rules.Home))(t)
-		req := schemas.ChunkRequest{Served: fmt.Sprint("v", n), User: poolstest.Owner, Feed: rules.Home, Limit: 3}
-		c := must.Get(g.Chunk(t.Context(), req))(t)
+		served := fmt.Sprint("v", n)
+		c := homeVisit(t, g, served, 3)
 		if diff := cmp.Diff(c.Served.Items, peeked.Served.Items); diff != "" {
 			t.Errorf("visit %d (-visit +peek):\n%s", n, diff)
 		}
-		g.Settle(poolstest.Owner, req.Served, schemas.Failed) // the same pins wait, and the draws are the same
-		again := must.Get(g.Chunk(t.Context(), schemas.ChunkRequest{Served: req.Served + "b", User: poolstest.Owner, Feed: rules.Home, Limit: 3}))(t)
+		g.Settle(poolstest.Owner, served, schemas.Failed) // the same pins wait, and the draws are the same
+		again := homeVisit(t, g, served+"b", 3)
 		if diff := cmp.Diff(c.Served, again.Served, cmpopts.IgnoreFields(schemas.Served{}, "ID")); diff != "" {
 			t.Errorf("repeated visit %d (-first +second):\n%s", n, diff)
 		}

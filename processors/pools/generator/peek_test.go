@@ -36,9 +36,7 @@ func exploring() Config {
 
 // Peeks and the visit after them have the same items, also if these are drawn. Before and after the visit is applied, a peek
 // has the items of the next visit.
-func TestPeek_HasItemsOfNextVisit(t *testing.T) {
-	synctest.Test(t, testPeekHasItemsOfNextVisit)
-}
+func TestPeek_HasItemsOfNextVisit(t *testing.T) { synctest.Test(t, testPeekHasItemsOfNextVisit) }
 
 func testPeekHasItemsOfNextVisit(t *testing.T) {
 	d := newFakePools(40)
@@ -48,7 +46,7 @@ func testPeekHasItemsOfNextVisit(t *testing.T) {
 	for _, id := range []string{"v1", "v2"} {
 		first := must.Get(peek(t, g, rules.Home))(t)
 		second := must.Get(peek(t, g, rules.Home))(t)
-		visit := must.Get(g.Chunk(t.Context(), schemas.ChunkRequest{Served: id, User: poolstest.Owner, Feed: rules.Home, Limit: 3}))(t)
+		visit := homeVisit(t, g, id, 3)
 		for name, got := range map[string]*schemas.Chunk{"first peek": first, "second peek": second} {
 			if diff := cmp.Diff(visit.Served.Items, got.Served.Items); diff != "" || got.Head != visit.Head || got.Served.ID != "" {
 				t.Errorf("%s of %s (-visit +peek):\n%s", name, id, diff)

@@ -132,9 +132,7 @@ func TestChunk_DegradedWithoutPopularPins(t *testing.T) {
 	g := generatorWith(t, DefaultConfig(), Deps{Rows: newFakePools(1), Hot: NewHot(nil), Popular: NewPopular(time.Hour, loading)})
 	for limit, want := range map[int][]string{1: nil, 2: {degradedPopular}} {
 		served := fmt.Sprint("v", limit)
-		if got := homeVisit(t, g, served, limit).Degraded; !slices.Equal(got, want) {
-			t.Errorf("limit %d: degraded %v, want %v", limit, got, want)
-		}
+		equal(t, fmt.Sprintf("limit %d: degraded", limit), want, homeVisit(t, g, served, limit).Degraded)
 		g.Settle(poolstest.Owner, served, schemas.Failed)
 	}
 }

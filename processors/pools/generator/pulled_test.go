@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
@@ -71,9 +70,7 @@ func TestPulled_MergesWithPushed(t *testing.T) {
 		for _, c := range all {
 			got = append(got, poolstest.Waiting{Pin: c.Pin, PoolScore: c.PoolScore})
 		}
-		if diff := gocmp.Diff(mergedOracle(reaches, known, w, n), got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		equal(t, "pool", mergedOracle(reaches, known, w, n), got)
 	})
 }
 

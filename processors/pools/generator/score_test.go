@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -39,9 +37,7 @@ func TestModel_ReceivesFeatures(t *testing.T) {
 		for _, c := range q.Candidates {
 			heads["save"][c.Pin], heads["hide"][c.Pin] = c.Features["clicks"], c.Features["taste"]
 		}
-		if diff := cmp.Diff([]string{"hide", "save"}, q.Outputs); diff != "" {
-			t.Errorf("outputs (-want +got):\n%s", diff)
-		}
+		equal(t, "outputs", []string{"hide", "save"}, q.Outputs)
 		return map[string]any{"outputs": heads}
 	})
 	home := cfg.Feeds[rules.Home]

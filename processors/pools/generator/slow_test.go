@@ -134,9 +134,7 @@ func TestExternal_HangingServiceDoesNotDelayVisit(t *testing.T) {
 				}
 				label := map[bool]string{true: "model", false: "slow"}[hanging.degraded == degradedModel]
 				want := map[string]float64{"timeout " + label: external.Failures, "circuit_open " + label: 1}
-				if diff := cmp.Diff(want, counted(t, reg, "smartfeed_generator_external_calls_total")); diff != "" {
-					t.Errorf("calls (-want +got):\n%s", diff)
-				}
+				equal(t, "calls", want, counted(t, reg, "smartfeed_generator_external_calls_total"))
 				time.Sleep(external.OpenFor + 1)
 				visitWithin(t, g, visitTime, nil)
 				if n := slow.hits.Load(); n != external.Failures+1 {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"testing"
 	"time"
 
@@ -67,32 +66,33 @@ func (w *whyFixture) deliver(source schemas.Source, pin schemas.PinID, age schem
 func (w *whyFixture) shown(position int64, pin schemas.PinID) schemas.ServedItem {
 	w.t.Helper()
 	item := schemas.ServedItem{Pin: pin, Source: schemas.Following, Facets: byA, RankScore: 5, Created: 7}
-	value, err := w.g.deps.Streams.FeedEntries.Encode(&schemas.FeedEntries{User: poolstest.Owner, Time: 11, First: position, Items: []schemas.ServedItem{item}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	entries := schemas.FeedEntries{User: poolstest.Owner, Time: 11, First: position, Items: []schemas.ServedItem{item}}
 	w.rows[string(rows.Name(layout.KindSeen, pin))] = layout.AppendSeen(nil, layout.Seen{Position: position, Time: 11})
-	w.rows[string(layout.PositionRow(layout.KindMaterialized, position))] = value
+	w.rows[string(layout.PositionRow(layout.KindMaterialized, position))] = must.Get(w.g.deps.Streams.FeedEntries.Encode(&entries))(w.t)
 	return item
 }
 
 // visit requests a chunk of the feed home.
 func (w *whyFixture) visit(limit int) *schemas.Chunk {
 	w.t.Helper()
-	c, err := w.g.Chunk(w.t.Context(), schemas.ChunkRequest{Served: "v1", User: poolstest.Owner, Feed: rules.Home, Limit: limit, Time: w.now})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return c
+	r := schemas.ChunkRequest{Served: "v1", User: poolstest.Owner, Feed: rules.Home, Limit: limit, Time: w.now}
+	return must.Get(w.g.Chunk(w.t.Context(), r))(w.t)
 }
 
 func (w *whyFixture) why(pin schemas.PinID, card *schemas.Card) *schemas.Why {
 	w.t.Helper()
-	got, err := w.g.Why(w.t.Context(), schemas.WhyRequest{User: poolstest.Owner, Pin: pin, Feed: rules.Home, Limit: 3, Time: w.now, Card: card})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return got
+	return w.answer(pin, card, false)
+}
+
+func (w *whyFixture) masked(pin schemas.PinID, card *schemas.Card) *schemas.Why {
+	w.t.Helper()
+	return w.answer(pin, card, true)
+}
+
+func (w *whyFixture) answer(pin schemas.PinID, card *schemas.Card, masked bool) *schemas.Why {
+	w.t.Helper()
+	r := schemas.WhyRequest{User: poolstest.Owner, Pin: pin, Feed: rules.Home, Limit: 3, Time: w.now, Card: card, Masked: masked}
+	return must.Get(w.g.Why(w.t.Context(), r))(w.t)
 }
 
 // expect compares the fate, the reason, and the ids that cause it.
@@ -103,9 +103,7 @@ func (w *whyFixture) expect(got *schemas.Why, fate schemas.Fate, reason schemas.
 		Reason schemas.Reason
 		By     []schemas.ID
 	}
-	if diff := cmp.Diff(fields{fate, reason, by}, fields{got.Fate, got.Reason, got.By}, cmpopts.EquateEmpty()); diff != "" {
-		w.t.Errorf("(-want +got):\n%s", diff)
-	}
+	equal(w.t, "fate, reason, ids", fields{fate, reason, by}, fields{got.Fate, got.Reason, got.By}, cmpopts.EquateEmpty())
 }
 
 var byA = schemas.Facets{Author: "user:a", Board: "board:b", Interests: []schemas.InterestID{"interest:x"}}
@@ -117,9 +115,8 @@ var approximately = cmp.Options{
 
 func TestWhy_Waiting(t *testing.T) {
 	w := newWhyFixture(t, func(_ *layout.Config, cfg *Config) {
-		home := cfg.Feeds[rules.Home]
-		home.Caps = rules.Caps{Window: 2, Author: 1}
-		cfg.Feeds[rules.Home], cfg.CandidatesPerSource = home, 100
+		changeHome(cfg.Feeds, func(home *rules.Feed) { home.Caps = rules.Caps{Window: 2, Author: 1} })
+		cfg.CandidatesPerSource = 100
 	})
 	w.graph(layout.RegisterFollow, "user:b")
 	card := w.deliver(schemas.Following, "pin:first", 0, byA)
@@ -165,16 +162,12 @@ func TestWhy_ScoreParts(t *testing.T) {
 		{"offered": 77}, {"created": created, "quality": math.Log(2), "edge": math.Log(3)}, {"created": created, "quality": math.Log(2), "edge": 0.5 - math.Log(2)},
 	}
 	for i, parts := range want {
-		if diff := cmp.Diff(parts, got.Candidates[i].Parts, approximately); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", got.Candidates[i].Source, diff)
-		}
+		equal(t, string(got.Candidates[i].Source), parts, got.Candidates[i].Parts, approximately)
 	}
 	delete(want[1], "quality")
 	delete(want[1], "edge")
 	want[1]["quality_and_edge"] = math.Log(6)
-	if diff := cmp.Diff(want[1], w.why("pin:1", nil).Candidates[1].Parts, approximately); diff != "" {
-		t.Errorf("without a card (-want +got):\n%s", diff)
-	}
+	equal(t, "without a card", want[1], w.why("pin:1", nil).Candidates[1].Parts, approximately)
 }
 
 func TestWhy_Hidden(t *testing.T) {
@@ -325,9 +318,7 @@ func TestWhy_Shown(t *testing.T) {
 	}
 	w.graph(layout.RegisterBlock, "user:a")
 	w.expect(w.why("pin:1", nil), schemas.FateShown, schemas.ReasonBlock, "user:a")
-	if diff := cmp.Diff(&schemas.Shown{Position: 1, Time: 9}, w.why("pin:0", nil).Shown); diff != "" {
-		t.Errorf("long ago (-want +got):\n%s", diff)
-	}
+	equal(t, "long ago", &schemas.Shown{Position: 1, Time: 9}, w.why("pin:0", nil).Shown)
 }
 
 func TestWhy_Errors(t *testing.T) {
@@ -380,9 +371,7 @@ func TestChunk_SeenPinsTakeNoBudget(t *testing.T) {
 	w.deliver(schemas.Following, "pin:weak-of-b", 5*day, schemas.Facets{Author: "user:b", Board: "board:c"})
 	w.shown(7, "pin:weak-seen")
 	c := w.visit(2)
-	if got, want := pinsOf(c.Served.Items), []schemas.PinID{"pin:best", "pin:weak-of-b"}; !slices.Equal(got, want) {
-		t.Errorf("items %v, want %v", got, want)
-	}
+	equal(t, "items", []schemas.PinID{"pin:best", "pin:weak-of-b"}, pinsOf(c.Served.Items))
 }
 
 // For every pin of random pools, Why returns next if and only if a visit shows the pin. It returns hidden if and only
@@ -484,9 +473,7 @@ func TestWhy_MasksBlocksByOthers(t *testing.T) {
 			if c.shown {
 				want.Candidates = nil
 			}
-			if diff := cmp.Diff(want, results[true], cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			equal(t, "answer about a pin of a user who blocks", want, results[true], cmpopts.EquateEmpty())
 		})
 	}
 }
@@ -497,12 +484,4 @@ func TestWhy_MasksWithoutCard(t *testing.T) {
 	w.graph(layout.RegisterBlockedBy, "user:a")
 	w.expect(w.masked("pin:1", nil), schemas.FateOut, schemas.ReasonUndelivered, "user:a")
 	w.expect(w.why("pin:1", nil), schemas.FateHidden, schemas.ReasonBlock, "user:a")
-}
-
-func (w *whyFixture) masked(pin schemas.PinID, card *schemas.Card) *schemas.Why {
-	w.t.Helper()
-	got := must.Get(w.g.Why(w.t.Context(), schemas.WhyRequest{
-		User: poolstest.Owner, Pin: pin, Feed: rules.Home, Limit: 3, Time: w.now, Card: card, Masked: true,
-	}))(w.t)
-	return got
 }
