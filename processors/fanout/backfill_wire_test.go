@@ -14,13 +14,11 @@ import (
 // A follower toggles a hundred times in an interval. The first follow and five more get an immediate backfill. The others
 // get one backfill together at the end of the interval. It includes later publications, and survives a crash.
 func TestBackfill_BoundedForTogglingFollower(t *testing.T) {
-	t.Parallel()
 	const author, fan, pins, toggles, immediate = "user:author", "user:fan", 10, 100, 6
-	w := proctest.New(t)
 	cfg := fanout.Config{
 		ScoreHalfLife: halfLife, StepFollowers: 3, MaxRecentPublications: 100, PullThreshold: never, BackfillInterval: time.Hour,
 	}
-	m := w.Start("a", relay(w), group(w, cfg))
+	w, m := start(t, cfg)
 	for n := range pins {
 		announce(w, author, pinOf(author, n, schemas.Micros(n)))
 	}
@@ -43,34 +41,24 @@ func TestBackfill_BoundedForTogglingFollower(t *testing.T) {
 	w.WaitIdle()
 	publish(w, follow("last", toggles, fan, schemas.Follow, author))
 	w.WaitIdle()
-	if got := delivered(); got != immediate*pins {
-		t.Errorf("%d pins delivered before the end of the interval, want %d", got, immediate*pins)
-	}
-	if got, want := m.Status(topics.Fanout).Effects["deferred_backfills"], int64(toggles/2-immediate+1); got != want {
-		t.Errorf("deferred_backfills is %d, want %d", got, want)
-	}
+	equal(t, "pins delivered before the end of the interval", immediate*pins, delivered())
+	equal(t, "deferred_backfills", int64(toggles/2-immediate+1), m.Status(topics.Fanout).Effects["deferred_backfills"])
 	m.Kill()
 	m.Restart()
 	w.Tick(topics.Fanout, author, time.Now().Add(2*time.Hour))
 	w.WaitIdle()
-	if got, want := delivered(), immediate*pins+pins+1; got != want {
-		t.Errorf("%d pins delivered after the interval, want %d", got, want)
-	}
+	equal(t, "pins delivered after the interval", immediate*pins+pins+1, delivered())
 	w.Tick(topics.Fanout, author, time.Now().Add(4*time.Hour))
 	w.WaitIdle()
-	if got, want := delivered(), immediate*pins+pins+1; got != want {
-		t.Errorf("%d pins delivered after the second tick, want %d", got, want)
-	}
+	equal(t, "pins delivered after the second tick", immediate*pins+pins+1, delivered())
 }
 
 // A deferred backfill is not delivered to a user who no longer follows.
 func TestDeferredBackfill_SkipsFormerFollower(t *testing.T) {
-	t.Parallel()
 	const author, fan = "user:author", "user:fan"
-	w := proctest.New(t)
 	cfg := fanout.DefaultConfig()
 	cfg.BackfillInterval = time.Hour
-	w.Start("a", relay(w), group(w, cfg))
+	w, _ := start(t, cfg)
 	announce(w, author, pinOf(author, 1, 1))
 	w.WaitIdle()
 	for i := range 16 {
@@ -93,12 +81,10 @@ func TestDeferredBackfill_SkipsFormerFollower(t *testing.T) {
 // The pools request a backfill after each follow of a user who was inactive before. These requests count like follows. A
 // request that a chunk waits for is answered immediately.
 func TestBackfill_BoundedForUnawaitedRequests(t *testing.T) {
-	t.Parallel()
 	const author, fan = "user:author", "user:fan"
-	w := proctest.New(t)
 	cfg := fanout.DefaultConfig()
 	cfg.BackfillInterval = time.Hour
-	w.Start("a", relay(w), group(w, cfg))
+	w, _ := start(t, cfg)
 	announce(w, author, pinOf(author, 1, 1))
 	publish(w, follow("1", 1, fan, schemas.Follow, author))
 	w.WaitIdle()

@@ -12,9 +12,7 @@ import (
 // A replayed version is not delivered. A later follower receives it with its new score, and a deleted pin as deleted. A
 // replay of an older version changes nothing.
 func TestReplay_ChangesScoreWithoutDelivery(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
-	w.Start("a", relay(w), group(w, fanout.Config{ScoreHalfLife: halfLife, StepFollowers: 3, MaxRecentPublications: 1000, PullThreshold: never}))
+	w, _ := start(t, fanout.Config{ScoreHalfLife: halfLife, StepFollowers: 3, MaxRecentPublications: 1000, PullThreshold: never})
 	const author = "user:author"
 	replay := func(versions ...schemas.PinVersion) {
 		for _, v := range versions {

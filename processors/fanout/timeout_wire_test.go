@@ -13,20 +13,6 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// relayBut is relay, except that it does not process the deliveries of one partition: they are dead letters, or the
-// partition makes no progress.
-func relayBut(w *proctest.Wire, held int32) rows.Group {
-	g := relay(w)
-	g.Inputs = []rows.Input{rows.Batched(w.Streams.Deliveries, func(tx *rows.Tx, d *schemas.Delivery) error {
-		if len(d.Continuation) == 0 || tx.Partition() == held {
-			return nil
-		}
-		tx.Emit(topics.FanoutLoop, tx.Key(), d.Continuation)
-		return nil
-	})}
-	return g
-}
-
 // The deliveries to one partition are held across a crash. The timeouts continue the walks, and every follower gets each
 // version once, even when the held deliveries are applied at the end.
 func TestWalk_ContinuesWithoutStalledPartition(t *testing.T) {
@@ -34,7 +20,7 @@ func TestWalk_ContinuesWithoutStalledPartition(t *testing.T) {
 	const followers, pins, author = 40, 4, "user:busy"
 	w := proctest.New(t)
 	held := topics.Partition("user:10", w.Kafka.Partitions)
-	w.Start("pools", relayBut(w, held))
+	w.Start("pools", relayUnless(w, func(tx *rows.Tx, _ *schemas.Delivery) bool { return tx.Partition() == held }))
 	m := w.Start("fanout", group(w, fanout.Config{
 		ScoreHalfLife: halfLife, StepFollowers: 2, MaxRecentPublications: 100, PullThreshold: never, StepTimeout: time.Hour,
 	}))
