@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -26,6 +27,13 @@ import (
 func TestMain(m *testing.M) {
 	// Sarama's metrics library has one goroutine per process, which never stops.
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
+}
+
+// start starts the group, for a parallel test.
+func start(t *testing.T, cfg objects.Config) (*proctest.Wire, *proctest.Member) {
+	t.Parallel()
+	w := proctest.New(t)
+	return w, w.Start("a", objects.Group(cfg, w.Streams, deletedtest.Of()))
 }
 
 // now returns the time that the events of a test are relative to.
@@ -119,17 +127,13 @@ func TestPin_PublicationsCardsAndDeadLetters(t *testing.T) {
 		got = append(got, sentPublication{v.Followee, v.Board, v.Version, v.Quality, v.Deleted})
 	}
 	slices.SortStableFunc(got, func(a, b sentPublication) int { return cmp.Compare(a.Followee, b.Followee) })
-	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("publications (-want +got):\n%s", diff)
-	}
+	equal(t, "publications", want, got)
 	checkCards(t, w)
 	checkDeadLetters(t, w, `key "pin:3": want the record's "pin:4"`)
 }
 
 func TestPin_DeletedDropsLaterRecords(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
-	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedtest.Of()))
+	w, _ := start(t, objects.DefaultConfig())
 	at := now()
 	proctest.Publish(w, w.Streams.Pins, "pin:1", pinAt(schemas.Create, "pin:1", at, "c"), pinAt(schemas.Delete, "pin:1", at, "d"))
 	w.WaitIdle()
@@ -157,9 +161,7 @@ func checkCards(t *testing.T, w *proctest.Wire) {
 		`pin:1 "title of u" "https://example.com/u" false`,
 		`pin:1 "" "" true`,
 	}
-	if diff := gocmp.Diff(want, titles); diff != "" {
-		t.Errorf("cards (-want +got):\n%s", diff)
-	}
+	equal(t, "cards", want, titles)
 }
 
 func checkDeadLetters(t *testing.T, w *proctest.Wire, want ...string) {
@@ -168,9 +170,7 @@ func checkDeadLetters(t *testing.T, w *proctest.Wire, want ...string) {
 	for _, l := range values(proctest.Drain(w, w.Streams.DeadLetters)) {
 		got = append(got, l.Reason)
 	}
-	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("dead letters (-want +got):\n%s", diff)
-	}
+	equal(t, "dead letters", want, got)
 }
 
 func TestAction_JoinedOnce(t *testing.T) {
@@ -200,13 +200,9 @@ func TestAction_JoinedOnce(t *testing.T) {
 		actionAt("applaud", "pin:1", at, "of an unknown verb"),
 		actionAt(schemas.Click, "pin:1", at.Add(time.Hour), "from the future"))
 	w.WaitIdle()
-	if diff := gocmp.Diff(map[string]string{"before all": "v1", "between": "v1", "after": "v2"}, joinedWith(t, w)); diff != "" {
-		t.Errorf("joined with (-want +got):\n%s", diff)
-	}
+	equal(t, "joined with", map[string]string{"before all": "v1", "between": "v1", "after": "v2"}, joinedWith(t, w))
 	dropped := map[string]int64{"no_actor": 1, "deleted_user": 1, "bot": 2, "duplicate": 1}
-	if diff := gocmp.Diff(dropped, m.Status(topics.Objects).Dropped); diff != "" {
-		t.Errorf("dropped by reason (-want +got):\n%s", diff)
-	}
+	equal(t, "dropped by reason", dropped, m.Status(topics.Objects).Dropped)
 	first := proctest.Drain(w, w.Streams.ActionsJoined)[0]
 	want := schemas.EnrichedAction{
 		ID: "before all", Timestamp: schemas.MicrosOf(at.Add(-time.Hour)), Actor: "user:eve", Verb: schemas.Click,
@@ -219,18 +215,14 @@ func TestAction_JoinedOnce(t *testing.T) {
 			Quality:    1,
 		},
 	}
-	if diff := gocmp.Diff(want, *first.Value, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("action (-want +got):\n%s", diff)
-	}
+	equal(t, "action", want, *first.Value, cmpopts.EquateEmpty())
 	if got := len(proctest.Drain(w, w.Streams.DeadLetters)); got != 2 {
 		t.Errorf("%d dead letters, want those of the unknown verb and of the future time", got)
 	}
 }
 
 func TestObjects_FutureEventsAreDeadLetters(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
-	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedtest.Of()))
+	w, _ := start(t, objects.DefaultConfig())
 	arrival := now()
 	latest := arrival.Add(schemas.MaxAhead)
 	later := latest.Add(time.Microsecond)
@@ -239,9 +231,7 @@ func TestObjects_FutureEventsAreDeadLetters(t *testing.T) {
 	proctest.PublishAt(w, w.Streams.Actions, arrival, "pin:1",
 		actionAt(schemas.Click, "pin:1", latest, "latest"), actionAt(schemas.Click, "pin:1", later, "later"))
 	w.WaitIdle()
-	if diff := gocmp.Diff(map[string]string{"latest": "latest"}, joinedWith(t, w)); diff != "" {
-		t.Errorf("joined with (-want +got):\n%s", diff)
-	}
+	equal(t, "joined with", map[string]string{"latest": "latest"}, joinedWith(t, w))
 	if got := len(proctest.Drain(w, w.Streams.PinCards)); got != 1 {
 		t.Errorf("%d versions of the pin, want only that of the create", got)
 	}
@@ -258,11 +248,9 @@ func TestObjects_FutureEventsAreDeadLetters(t *testing.T) {
 }
 
 func TestAction_HeldUntilPinArrives(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
 	cfg := objects.DefaultConfig()
 	cfg.MaxWaitingActions, cfg.JoinTimeout = 30, 3*time.Second // more than releaseAtOnce
-	m := w.Start("a", objects.Group(cfg, w.Streams, deletedtest.Of()))
+	w, m := start(t, cfg)
 	at := now()
 	want := map[string]string{}
 	for i := range 31 {
@@ -276,29 +264,21 @@ func TestAction_HeldUntilPinArrives(t *testing.T) {
 	proctest.Publish(w, w.Streams.Actions, "pin:2", actionAt(schemas.Click, "pin:2", at, "in vain"))
 	want["in vain"] = ""
 	w.WaitIdle()
-	if diff := gocmp.Diff(map[string]string{"early 30": ""}, joinedWith(t, w)); diff != "" {
-		t.Errorf("forwarded before the pin (-want +got):\n%s", diff)
-	}
+	equal(t, "forwarded before the pin", map[string]string{"early 30": ""}, joinedWith(t, w))
 	proctest.Publish(w, w.Streams.Pins, "pin:1", pinAt(schemas.Create, "pin:1", at, "v1"))
 	w.Eventually("all held actions are forwarded", func() bool { return len(proctest.Drain(w, w.Streams.ActionsJoined)) >= len(want) })
-	if diff := gocmp.Diff(want, joinedWith(t, w)); diff != "" {
-		t.Errorf("joined with (-want +got):\n%s", diff)
-	}
+	equal(t, "joined with", want, joinedWith(t, w))
 	for _, r := range w.Rows(topics.Objects, "") {
 		if r.Name[0] == 'h' {
 			t.Errorf("action %q of %s is still held", r.Name[9:], r.Owner)
 		}
 	}
 	without := map[string]int64{"hold_limit": 1, "unknown_pin": 1, "deleted_pin": 1}
-	if diff := gocmp.Diff(without, m.Status(topics.Objects).Dropped); diff != "" {
-		t.Errorf("dropped or incomplete, by reason (-want +got):\n%s", diff)
-	}
+	equal(t, "dropped or incomplete, by reason", without, m.Status(topics.Objects).Dropped)
 }
 
 func TestCounts_PerStep(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
-	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedtest.Of()))
+	w, _ := start(t, objects.DefaultConfig())
 	arrival := now()
 	step := arrival.Add(-time.Hour).Truncate(5 * time.Minute)
 	before := step.Add(-time.Microsecond)
@@ -319,9 +299,7 @@ func TestCounts_PerStep(t *testing.T) {
 		schemas.MicrosOf(step):                       {"click": 2, "save": 1, "impression": 2},
 		schemas.MicrosOf(step.Add(-5 * time.Minute)): {"click": 1},
 	}
-	if diff := gocmp.Diff(want, last); diff != "" {
-		t.Errorf("counts (-want +got):\n%s", diff)
-	}
+	equal(t, "counts", want, last)
 	checkDeadLetters(t, w)
 }
 
@@ -384,9 +362,7 @@ func TestObjects_ExactlyOnceThroughKills(t *testing.T) {
 	w.Eventually("every action is forwarded", func() bool {
 		return len(proctest.Drain(w, w.Streams.ActionsJoined)) >= pins*versions
 	})
-	if got := len(joinedWith(t, w)); got != pins*versions {
-		t.Errorf("%d actions forwarded, want %d", got, pins*versions)
-	}
+	equal(t, "actions forwarded", pins*versions, len(joinedWith(t, w)))
 	checkLastBoards(t, w, versions-1)
 	counts := map[schemas.PinID]int64{}
 	for _, c := range values(proctest.Drain(w, w.Streams.ItemFeatures)) {
@@ -423,9 +399,7 @@ func checkLastBoards(t *testing.T, w *proctest.Wire, newest int) {
 }
 
 func TestPin_AttributesOfNewestVersion(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
-	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedtest.Of()))
+	w, _ := start(t, objects.DefaultConfig())
 	at := now()
 	with := func(v ...float32) func(*schemas.PinEvent) { return func(e *schemas.PinEvent) { e.Embedding = v } }
 	proctest.Publish(w, w.Streams.Pins, "pin:1",
@@ -444,18 +418,14 @@ func TestPin_AttributesOfNewestVersion(t *testing.T) {
 	}
 	got := values(proctest.Drain(w, w.Streams.PinAttributes))
 	ignore := cmpopts.IgnoreFields(schemas.PinAttributes{}, "Version")
-	if diff := gocmp.Diff(want, got, ignore, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("attributes (-want +got):\n%s", diff)
-	}
+	equal(t, "attributes", want, got, ignore, cmpopts.EquateEmpty())
 	if !slices.IsSortedFunc(got, func(a, b schemas.PinAttributes) int { return cmp.Compare(a.Version, b.Version) }) {
 		t.Errorf("versions do not ascend: %v", got)
 	}
 }
 
 func TestCounts_ActorsAndMeanEmbedding(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
-	w.Start("a", objects.Group(objects.DefaultConfig(), w.Streams, deletedtest.Of()))
+	w, _ := start(t, objects.DefaultConfig())
 	at := now()
 	by := func(user schemas.UserID) func(*schemas.ActionEvent) {
 		return func(e *schemas.ActionEvent) { e.Actor = user }
@@ -483,9 +453,7 @@ func TestCounts_ActorsAndMeanEmbedding(t *testing.T) {
 	if want := map[string]int64{"click": 40, schemas.ImpressionCount: 1}; !maps.Equal(last.Counts, want) {
 		t.Errorf("counts: got %v, want %v", last.Counts, want)
 	}
-	if diff := gocmp.Diff([]float32{0.5, 1.5}, last.Embedding); diff != "" {
-		t.Errorf("mean of actors (-want +got):\n%s", diff)
-	}
+	equal(t, "mean of actors", []float32{0.5, 1.5}, last.Embedding)
 	checkDeadLetters(t, w, `pin actor: key "pin:1": want the pin "pin:other"`)
 }
 
@@ -565,4 +533,106 @@ func TestHot_RemovesDeletedPin(t *testing.T) {
 	r.expect("pin:1", 2, 0)
 	proctest.Publish(r.Wire, r.Streams.Pins, "pin:1", pinAt(schemas.Delete, "pin:1", r.at.Add(1), "d"))
 	r.cold("pin:1")
+}
+
+// equal fails the test if got differs from want. what describes the values.
+func equal[V any](t interface {
+	Helper()
+	Errorf(format string, args ...any)
+}, what string, want, got V, opts ...gocmp.Option) {
+	t.Helper()
+	if diff := gocmp.Diff(want, got, opts...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// WaitIdle does not wait for an action that is held until its pin arrives.
+func TestWaitIdle_IgnoresHeldActions(t *testing.T) {
+	t.Parallel()
+	w := proctest.New(t)
+	cfg := objects.DefaultConfig()
+	cfg.JoinTimeout = time.Hour
+	group := objects.Group(cfg, w.Streams, deletedtest.Of())
+	w.Start("a", group)
+	proctest.Publish(w, w.Streams.Actions, "pin:1", actionAt(schemas.Click, "pin:1", now(), "in vain"))
+	reader := topics.Reader{Group: topics.Objects, Topics: group.Reads()}
+	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
+	defer cancel()
+	must.OK(t, topics.Wait(ctx, w.Kafka, schemas.MicrosOf(time.Now()), nil, reader))
+	held := 0
+	for _, r := range w.Rows(topics.Objects, "pin:1") {
+		if r.Name[0] == 'h' {
+			held++
+		}
+	}
+	if joined := len(proctest.Drain(w, w.Streams.ActionsJoined)); held != 1 || joined != 0 {
+		t.Errorf("%d actions held, %d forwarded; want 1 and 0", held, joined)
+	}
+}
+
+// shown returns the impressions of a visit at some time.
+func shown(at time.Time, pins ...schemas.PinID) *schemas.Impressions {
+	rec := &schemas.Impressions{User: "user:eve", Time: schemas.MicrosOf(at)}
+	for _, p := range pins {
+		rec.Pins = append(rec.Pins, schemas.ShownPin{Pin: p, Source: schemas.Following})
+	}
+	return rec
+}
+
+// show publishes impressions of one partition.
+func show(w *proctest.Wire, recs ...*schemas.Impressions) {
+	partition := topics.Partition(string(recs[0].Pins[0].Pin), w.Kafka.Partitions)
+	proctest.PublishTo(w, w.Streams.Impressions, partition, "", time.Time{}, recs...)
+}
+
+// pinsIn returns pins of a partition.
+func pinsIn(w *proctest.Wire, partition int32, n int) []schemas.PinID {
+	var list []schemas.PinID
+	for i := 0; len(list) < n; i++ {
+		pin := schemas.PinID(fmt.Sprint("pin:of-a-visit-", i))
+		if topics.Partition(string(pin), w.Kafka.Partitions) == partition {
+			list = append(list, pin)
+		}
+	}
+	return list
+}
+
+// impressionsOf returns the impressions in the newest counts of each pin.
+func impressionsOf(t *testing.T, w *proctest.Wire) map[schemas.PinID]int64 {
+	t.Helper()
+	got := map[schemas.PinID]int64{}
+	for _, r := range proctest.Drain(w, w.Streams.ItemFeatures) {
+		if r.Key != string(r.Value.Pin) {
+			t.Errorf("counts of %s under the key %s", r.Value.Pin, r.Key)
+		}
+		got[r.Value.Pin] = r.Value.Counts[schemas.ImpressionCount]
+	}
+	return got
+}
+
+// Each pin of a visit counts as often as it is listed, even if it is unknown. A deleted pin does not count and is reported
+// as dropped.
+func TestImpressions_CountEachPin(t *testing.T) {
+	w, m := start(t, objects.DefaultConfig())
+	at, p := now(), pinsIn(w, 1, 4)
+	for _, pin := range p[:3] {
+		proctest.Publish(w, w.Streams.Pins, string(pin), pinAt(schemas.Create, pin, at, "c "+string(pin)))
+	}
+	proctest.Publish(w, w.Streams.Pins, string(p[2]), pinAt(schemas.Delete, p[2], at, "d"))
+	w.WaitIdle()
+	show(w, shown(at, p[0], p[1], p[0], p[2], p[3]), shown(at, p[1]))
+	w.WaitIdle()
+	equal(t, "impressions", map[schemas.PinID]int64{p[0]: 2, p[1]: 2, p[3]: 1}, impressionsOf(t, w))
+	equal(t, "dropped by reason", map[string]int64{"deleted_pin": 1}, m.Status(topics.Objects).Dropped)
+	checkDeadLetters(t, w)
+}
+
+// Impressions with a pin of another partition go to the dead-letter topic, and none of them counts. Later ones do.
+func TestImpressions_OtherPartitionIsDeadLetter(t *testing.T) {
+	w, _ := start(t, objects.DefaultConfig())
+	at, here, there := now(), pinsIn(w, 1, 2), pinsIn(w, 2, 1)
+	show(w, shown(at, here[0], there[0], here[1]), shown(at, here[1]))
+	w.WaitIdle()
+	equal(t, "impressions", map[schemas.PinID]int64{here[1]: 1}, impressionsOf(t, w))
+	checkDeadLetters(t, w, fmt.Sprintf("access rows of %q: its partition is 2, the record's is 1", there[0]))
 }

@@ -1,12 +1,11 @@
 package objects
 
 import (
-	"encoding/hex"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/golden"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -42,12 +41,5 @@ func TestExposure_SentCountsAreCloseAndFew(t *testing.T) {
 }
 
 func TestExposure_KeepsItsFormat(t *testing.T) {
-	h := exposure{shown: 300, saved: 2, sentShown: 290, sentSaved: 2, last: -5}
-	b := packed.Encode(&h)
-	if got, want := hex.EncodeToString(b), "01"+"d804"+"04"+"c404"+"04"+"09"; got != want {
-		t.Errorf("encodes to %s, want %s", got, want)
-	}
-	if got, err := packed.Decode[exposure](b); err != nil || got != h {
-		t.Errorf("decodes to %+v, %v, want %+v", got, err, h)
-	}
+	golden.Row(t, exposure{shown: 300, saved: 2, sentShown: 290, sentSaved: 2, last: -5}, "01"+"d804"+"04"+"c404"+"04"+"09")
 }
