@@ -36,12 +36,10 @@ func TestFacets_OfAction(t *testing.T) {
 		{"no pin", "user:eve", schemas.Facets{}, deletedtest.Of(), []schemas.ID{}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			a := &schemas.EnrichedAction{Actor: tt.actor, ObjectAttributes: schemas.ObjectAttributes{Facets: tt.facets}}
-			if diff := gocmp.Diff(tt.want, facets(a, tt.deleted)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
+		a := &schemas.EnrichedAction{Actor: tt.actor, ObjectAttributes: schemas.ObjectAttributes{Facets: tt.facets}}
+		if diff := gocmp.Diff(tt.want, facets(a, tt.deleted)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
 	}
 }
 
@@ -61,18 +59,16 @@ func TestStrongestAndWeakest(t *testing.T) {
 		{"none beyond the bound", weakest(all(), 5), ""},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got := ""
-			for i, a := range tt.got {
-				if i > 0 {
-					got += " "
-				}
-				got += string(a.Facet)
+		got := ""
+		for i, a := range tt.got {
+			if i > 0 {
+				got += " "
 			}
-			if got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
-		})
+			got += string(a.Facet)
+		}
+		if got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
 	}
 }
 
@@ -100,11 +96,9 @@ func TestEffectOf(t *testing.T) {
 		{"another delete", deleted, event(schemas.Delete, 99, "z"), deletesAgain},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := effectOf(tt.held, tt.e); got != tt.want {
-				t.Errorf("got %d, want %d", got, tt.want)
-			}
-		})
+		if got := effectOf(tt.held, tt.e); got != tt.want {
+			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
+		}
 	}
 }
 

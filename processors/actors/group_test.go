@@ -26,6 +26,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
 }
 
+// start starts the group, for a parallel test.
+func start(t *testing.T, cfg actors.Config) *proctest.Wire {
+	t.Parallel()
+	w := proctest.New(t)
+	w.Start("a", actors.Group(cfg, w.Streams, deletedtest.Of()))
+	return w
+}
+
 func now() time.Time { return time.Now().Truncate(time.Millisecond) }
 
 func profile(user schemas.UserID, verb schemas.Verb, at time.Time, id string) *schemas.UserEvent {
@@ -53,9 +61,7 @@ func values[T any](records []proctest.Record[T]) []T {
 }
 
 func TestAction_JoinedWithNewestProfile(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
-	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, deletedtest.Of()))
+	w := start(t, actors.DefaultConfig())
 	at := now()
 	send := func(id string) {
 		t.Helper()
@@ -83,9 +89,7 @@ func TestAction_JoinedWithNewestProfile(t *testing.T) {
 	want[1].ActorAttributes = schemas.ActorAttributes{
 		Interests: []schemas.InterestID{"interest:x"}, Embedding: []float32{1, 2}, Attributes: map[string]string{"profile": "second"},
 	}
-	if diff := gocmp.Diff(want, values(proctest.Drain(w, w.Streams.ActionsEnriched)), cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("actions (-want +got):\n%s", diff)
-	}
+	equal(t, "actions", want, values(proctest.Drain(w, w.Streams.ActionsEnriched)), cmpopts.EquateEmpty())
 	deadLetters := values(proctest.Drain(w, w.Streams.DeadLetters))
 	if len(deadLetters) != 1 || deadLetters[0].Reason != `action: key "user:other": want the actor "user:eve"` {
 		t.Errorf("dead deadLetters: got %v, want only the action under another key", deadLetters)
@@ -93,9 +97,7 @@ func TestAction_JoinedWithNewestProfile(t *testing.T) {
 }
 
 func TestUser_FutureProfileIsDeadLetter(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
-	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, deletedtest.Of()))
+	w := start(t, actors.DefaultConfig())
 	arrival := now()
 	latest := arrival.Add(schemas.MaxAhead)
 	proctest.PublishAt(w, w.Streams.Users, arrival, "user:eve",
@@ -135,9 +137,7 @@ func TestUser_DeleteDropsLaterRecords(t *testing.T) {
 	w.WaitIdle()
 
 	want := []schemas.DeletedUser{{User: "user:eve", Time: schemas.MicrosOf(at.Add(-time.Hour))}}
-	if diff := gocmp.Diff(want, values(proctest.Drain(w, w.Streams.UsersDeleted))); diff != "" {
-		t.Errorf("deleted users (-want +got):\n%s", diff)
-	}
+	equal(t, "deleted users", want, values(proctest.Drain(w, w.Streams.UsersDeleted)))
 	if got := len(proctest.Drain(w, w.Streams.ActionsEnriched)); got != 3 {
 		t.Errorf("%d actions forwarded, want the 3 before the delete", got)
 	}
@@ -165,11 +165,9 @@ func TestUser_DeleteDropsLaterRecords(t *testing.T) {
 }
 
 func TestAffinities_SentAtMostOncePerInterval(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
 	cfg.EmitInterval, cfg.TopAffinities = 700*time.Millisecond, 3
-	w.Start("a", actors.Group(cfg, w.Streams, deletedtest.Of()))
+	w := start(t, cfg)
 	at := now()
 	const n, bursts = 20, 3
 	last := func() schemas.Affinities {
@@ -195,9 +193,7 @@ func TestAffinities_SentAtMostOncePerInterval(t *testing.T) {
 	for _, a := range last().Top {
 		got = append(got, a.Facet)
 	}
-	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("top (-want +got):\n%s", diff)
-	}
+	equal(t, "top", want, got)
 	checkApart(t, all, cfg.EmitInterval)
 }
 
@@ -239,10 +235,8 @@ func TestAffinities_WithoutUndoneActions(t *testing.T) {
 
 // A tick may come up to 100 ms after its timer is due. The test sets the clock, a minute ahead of the scheduler's.
 func TestAffinities_SentOnceIfActionPrecedesTick(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
-	w.Start("a", actors.Group(cfg, w.Streams, deletedtest.Of()))
+	w := start(t, cfg)
 	begin := now().Add(time.Minute)
 	act := func(after time.Duration) {
 		t.Helper()
@@ -275,20 +269,14 @@ func TestAffinities_SentOnceIfActionPrecedesTick(t *testing.T) {
 		sums = append(sums, math.Round(a.Top[0].Value))
 	}
 	want := []time.Duration{0, cfg.EmitInterval + 50*time.Millisecond, 2*cfg.EmitInterval + 50*time.Millisecond, 5 * cfg.EmitInterval}
-	if diff := gocmp.Diff(want, sent); diff != "" {
-		t.Errorf("times of sending after the first action (-want +got):\n%s", diff)
-	}
-	if diff := gocmp.Diff([]float64{1, 3, 4, 5}, sums); diff != "" {
-		t.Errorf("clicks in the sent affinities (-want +got):\n%s", diff)
-	}
+	equal(t, "times of sending after the first action", want, sent)
+	equal(t, "clicks in the sent affinities", []float64{1, 3, 4, 5}, sums)
 }
 
 func TestEdgeWeight_ChangesInStepsAndDecays(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
 	cfg.AffinityHalfLife = 2 * time.Second // decays from 6 to below 2.4 in 2.6 s
-	w.Start("a", actors.Group(cfg, w.Streams, deletedtest.Of()))
+	w := start(t, cfg)
 	at := now()
 	liked := schemas.Facets{Author: "user:ada"}
 	proctest.Publish(w, w.Streams.ActionsJoined, "user:eve",
@@ -305,9 +293,7 @@ func TestEdgeWeight_ChangesInStepsAndDecays(t *testing.T) {
 		return list
 	}
 	w.Eventually("the weight has decayed to 1", func() bool { m := moves(); return len(m) > 0 && m[len(m)-1] == 1 })
-	if diff := gocmp.Diff([]float32{1.5, 1}, moves()); diff != "" {
-		t.Errorf("weights (-want +got):\n%s", diff)
-	}
+	equal(t, "weights", []float32{1.5, 1}, moves())
 	all := values(proctest.Drain(w, w.Streams.EdgeWeights))
 	faded := all[1].Time.Time().Sub(at)
 	if want := time.Duration(math.Log2(7/2.4) * float64(cfg.AffinityHalfLife)); faded < want {
@@ -316,12 +302,10 @@ func TestEdgeWeight_ChangesInStepsAndDecays(t *testing.T) {
 }
 
 func TestTrim_RemovesWeakFacets(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
 	cfg.TopAffinities, cfg.MaxAffinities = 1, 8
 	cfg.EdgeWeightSteps = actors.Steps{{MinAffinity: math.Inf(-1), Weight: 1}, {MinAffinity: 0.05, Weight: 2}}
-	w.Start("a", actors.Group(cfg, w.Streams, deletedtest.Of()))
+	w := start(t, cfg)
 	at := now()
 	for i := range 11 { // ten are kept, the eleventh trims them to eight
 		verb := schemas.Save
@@ -394,9 +378,7 @@ func TestActors_ExactlyOnceThroughKills(t *testing.T) {
 		}
 		seen[e.ID] = true
 	}
-	if got := len(seen); got != users*perUser*rounds {
-		t.Errorf("%d actions forwarded, want %d", got, users*perUser*rounds)
-	}
+	equal(t, "actions forwarded", users*perUser*rounds, len(seen))
 	last := map[schemas.UserID]float64{}
 	w.Eventually("the affinities include all actions", func() bool {
 		for _, a := range values(proctest.Drain(w, w.Streams.Affinities)) {
@@ -413,11 +395,9 @@ func TestActors_ExactlyOnceThroughKills(t *testing.T) {
 }
 
 func TestAction_JoinsAndEmbeddings(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
 	cfg.JoinedAttributes = actors.Joins{schemas.Click: {Object: []string{"board"}, Actor: []string{"profile"}}}
-	w.Start("a", actors.Group(cfg, w.Streams, deletedtest.Of()))
+	w := start(t, cfg)
 	at := now()
 	proctest.Publish(w, w.Streams.Users, "user:eve", profile("user:eve", schemas.Update, at, "p"))
 	w.WaitIdle()
@@ -444,9 +424,7 @@ func TestAction_JoinsAndEmbeddings(t *testing.T) {
 		{Pin: "pin:1", Time: schemas.MicrosOf(at), Embedding: []float32{1, 2}},
 	}
 	records := proctest.Drain(w, w.Streams.PinActors)
-	if diff := gocmp.Diff(want, values(records)); diff != "" {
-		t.Errorf("embeddings of actors (-want +got):\n%s", diff)
-	}
+	equal(t, "embeddings of actors", want, values(records))
 	// Affinities count attributes that are not joined: 4.1 for the author, of which 1 is from the click.
 	w.Eventually("the affinity for the author includes the click", func() bool {
 		for _, a := range values(proctest.Drain(w, w.Streams.Affinities)) {
@@ -458,4 +436,12 @@ func TestAction_JoinsAndEmbeddings(t *testing.T) {
 		}
 		return false
 	})
+}
+
+// equal fails the test if got differs from want. what describes the values.
+func equal[V any](t *testing.T, what string, want, got V, opts ...gocmp.Option) {
+	t.Helper()
+	if diff := gocmp.Diff(want, got, opts...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
 }

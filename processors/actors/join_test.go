@@ -48,11 +48,9 @@ func TestJoins_KeepNamedAttributes(t *testing.T) {
 			with(func(a *schemas.EnrichedAction) { a.VerbAttributes = all.VerbAttributes })},
 	}
 	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, tt.joins.apply(all), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
+		if diff := cmp.Diff(tt.want, tt.joins.apply(all), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 	if len(all.ObjectAttributes.Attributes) != 2 {
 		t.Error("apply modified its argument")

@@ -2,15 +2,16 @@ package actors_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -40,11 +41,9 @@ func nears(requests []schemas.RelatedRequest) []string {
 }
 
 func TestRelate_ActionsCloseInTime(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
 	cfg := actors.DefaultConfig()
 	cfg.RelatedMaxActions, cfg.RelatedWindow = 3, 10*time.Minute
-	w.Start("a", actors.Group(cfg, w.Streams, deletedtest.Of()))
+	w := start(t, cfg)
 	start := now().Add(-time.Hour)
 	minute := func(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
 	unknown := on(9, schemas.Save, minute(3))
@@ -79,9 +78,7 @@ func TestRelate_ActionsCloseInTime(t *testing.T) {
 	}
 	slices.Sort(got)
 	slices.Sort(want)
-	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("requests (-want +got):\n%s", diff)
-	}
+	equal(t, "requests", want, got)
 	first := records[slices.IndexFunc(records, func(r proctest.Record[schemas.RelatedRequest]) bool { return r.Value.Pin.ID == "pin:2" })].Value
 	wantPin := schemas.Neighbor{ID: "pin:2", Version: 2, Facets: schemas.Facets{Author: "user:ada"}, Created: 5, Quality: 2}
 	if diff := gocmp.Diff(wantPin, first.Pin, cmpopts.EquateEmpty()); diff != "" || first.User != "user:eve" || first.Weight != 3 {
@@ -90,9 +87,7 @@ func TestRelate_ActionsCloseInTime(t *testing.T) {
 }
 
 func TestRelate_SavesAreSentToBoard(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
-	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, deletedtest.Of()))
+	w := start(t, actors.DefaultConfig())
 	save, click := on(1, schemas.Save, now()), on(2, schemas.Click, now())
 	save.VerbAttributes.Board = "board:b"
 	proctest.Publish(w, w.Streams.ActionsJoined, "user:eve", save, click)
@@ -105,9 +100,7 @@ func TestRelate_SavesAreSentToBoard(t *testing.T) {
 
 // The last actions of a deleted user are deleted.
 func TestRecentActions_DeletedWithUser(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
-	w.Start("a", actors.Group(actors.DefaultConfig(), w.Streams, deletedtest.Of()))
+	w := start(t, actors.DefaultConfig())
 	proctest.Publish(w, w.Streams.ActionsJoined, "user:eve", on(1, schemas.Save, now()), on(2, schemas.Save, now()))
 	w.WaitIdle()
 	before := len(w.Rows(topics.Actors, "user:eve"))
@@ -117,5 +110,22 @@ func TestRecentActions_DeletedWithUser(t *testing.T) {
 		if r.Name[0] == 'r' || before < 3 {
 			t.Errorf("row %q remains of %d", r.Name, before)
 		}
+	}
+}
+
+// The verbs change with every read. An action has the same weight in affinities and as a neighbor.
+func TestAction_HasOneWeight(t *testing.T) {
+	cfg := actors.DefaultConfig()
+	var reads atomic.Int64
+	cfg.CurrentVerbs = func() schemas.Verbs { return schemas.Verbs{schemas.Save: 10 * float64(reads.Add(1))} }
+	w := start(t, cfg)
+	proctest.Publish(w, w.Streams.ActionsJoined, "user:eve", on(1, schemas.Save, now()))
+	w.WaitIdle()
+	requests, affinities := proctest.Drain(w, w.Streams.RelatedRequests), proctest.Drain(w, w.Streams.Affinities)
+	if len(requests) != 1 || len(affinities) != 1 || len(affinities[0].Value.Top) == 0 {
+		t.Fatalf("got %+v and %+v, want one record each", requests, affinities)
+	}
+	if weight, value := requests[0].Value.Weight, affinities[0].Value.Top[0].Value; math.Abs(weight-float64(value)) > 0.5 {
+		t.Errorf("weight %v as a neighbor and %v in affinities, want equal weights", weight, value)
 	}
 }

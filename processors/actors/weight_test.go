@@ -35,11 +35,9 @@ func TestSteps_Next(t *testing.T) {
 		{"a weight without a step", 1.7, 4, 1.5},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := cfg.EdgeWeightSteps.next(tt.sent, tt.value, cfg.EdgeWeightHysteresis); got != tt.want {
-				t.Errorf("got %v, want %v", got, tt.want)
-			}
-		})
+		if got := cfg.EdgeWeightSteps.next(tt.sent, tt.value, cfg.EdgeWeightHysteresis); got != tt.want {
+			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
 	}
 }
 
@@ -117,18 +115,16 @@ func TestConfig_Validate(t *testing.T) {
 		{"verbs", func(c *Config) { c.Verbs = schemas.Verbs{"x": math.Inf(1)} }, []string{`verb "x"`}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			cfg := DefaultConfig()
-			tt.change(&cfg)
-			err := cfg.Validate()
-			if len(tt.want) == 0 && err != nil {
-				t.Errorf("got %v, want none", err)
+		cfg := DefaultConfig()
+		tt.change(&cfg)
+		err := cfg.Validate()
+		if len(tt.want) == 0 && err != nil {
+			t.Errorf("%s: got %v, want none", tt.name, err)
+		}
+		for _, part := range tt.want {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: got %v, want an error with %q", tt.name, err, part)
 			}
-			for _, part := range tt.want {
-				if err == nil || !strings.Contains(err.Error(), part) {
-					t.Errorf("got %v, want an error with %q", err, part)
-				}
-			}
-		})
+		}
 	}
 }

@@ -126,8 +126,7 @@ func TestCountHour_EqualsCountingDecodedHours(t *testing.T) {
 		want := hours{2: {5: 63}, 6: {23: 1 << 40}} // 63 is the greatest count of one byte
 		row := packed.Encode(&want)
 		for _, hour := range rapid.SliceOf(rapid.SampledFrom([]int{0, 53, 54, 167})).Draw(t, "hours") {
-			counted := must.Get(countHour(row, hour))(t)
-			row = counted
+			row = must.Get(countHour(row, hour))(t)
 			want[hour/24][hour%24]++
 		}
 		if got := must.Get(packed.Decode[hours](row))(t); got != want {

@@ -102,23 +102,15 @@ func TestBlock_HidesCountedTerms(t *testing.T) {
 				}
 			}
 			slices.Sort(want)
-			if got := slices.Sorted(maps.Keys(r.terms())); !slices.Equal(got, want) {
-				t.Errorf("terms %q, want %q", got, want)
-			}
-			if got, want := r.likes("user:after"), []schemas.InterestID{"interest:oolong", "interest:tea"}; !slices.Equal(got, want) {
-				t.Errorf("interests while blocked %q, want %q", got, want)
-			}
+			equal(t, "terms", want, slices.Sorted(maps.Keys(r.terms())))
+			equal(t, "interests while blocked", []schemas.InterestID{"interest:oolong", "interest:tea"}, r.likes("user:after"))
 
 			r.with(d, c.allows)
-			if got, want := r.terms()["sale"], [2]int64{pins - 1, pins - 1}; got != want {
-				t.Errorf("after unblocking: sale has %v, want %v: the previous pins without the changed one", got, want)
-			}
+			equal(t, "pins and people of sale after unblocking, without the changed pin", [2]int64{pins - 1, pins - 1}, r.terms()["sale"])
 			r.write(pins, 2, "Sale, sencha")
 			r.like("user:again", "pin:1", now)
 			r.WaitIdle()
-			if got, want := r.terms()["sale"], [2]int64{pins, pins}; got != want {
-				t.Errorf("after a change of the pin that arrived while blocked: sale has %v, want %v", got, want)
-			}
+			equal(t, "pins and people of sale after a change of the pin that arrived while blocked", [2]int64{pins, pins}, r.terms()["sale"])
 			if got := r.likes("user:again"); !slices.Contains(got, "interest:sale") {
 				t.Errorf("after unblocking: interests %q, want sale among them", got)
 			}
@@ -153,7 +145,5 @@ func TestTerms_BlockedDoNotCountAgainstLimit(t *testing.T) {
 		t.Fatalf("got %q, want %q", got, want)
 	}
 	r.with(nil, func(c *interests.Config) { c.BlockedTerms = map[string]string{"sale": "advertising"} })
-	if got, want := best(1), []string{oolong}; !slices.Equal(got, want) {
-		t.Errorf("best term %q, want %q", got, want)
-	}
+	equal(t, "best term", []string{oolong}, best(1))
 }

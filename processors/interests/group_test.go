@@ -215,12 +215,8 @@ func TestInterests_EvidenceAndEngagementBySource(t *testing.T) {
 			return i.Engagement(t.Context(), "interest:oolong", days)
 		})
 	}
-	if diff := gocmp.Diff(want, engaged(31)); diff != "" {
-		t.Errorf("engagement (-want +got):\n%s", diff)
-	}
-	if diff := gocmp.Diff(want[:1], engaged(1)); diff != "" {
-		t.Errorf("engagement of today (-want +got):\n%s", diff)
-	}
+	equal(t, "engagement", want, engaged(31))
+	equal(t, "engagement of today", want[:1], engaged(1))
 	proctest.Publish(r.Wire, r.Streams.UsersDeleted, "user:2", &schemas.DeletedUser{User: "user:2"})
 	r.WaitIdle()
 	if got := known("user:2"); len(got) != 0 {
@@ -253,5 +249,58 @@ func TestInterests_SendBadRecordsToDeadLetters(t *testing.T) {
 	r.WaitIdle()
 	if got := len(proctest.Drain(r.Wire, r.Streams.DeadLetters)); got != 5 {
 		t.Errorf("%d dead letters, want 5", got)
+	}
+}
+
+// equal fails the test if got differs from want. what describes the values.
+func equal[V any](t interface {
+	Helper()
+	Errorf(format string, args ...any)
+}, what string, want, got V, opts ...gocmp.Option) {
+	t.Helper()
+	if diff := gocmp.Diff(want, got, opts...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// Records of a user that arrive after the deletion restore nothing, even if this process has not read users-deleted yet.
+func TestMarks_LikeAfterDeletionIsDropped(t *testing.T) {
+	t.Parallel()
+	w, deleted := proctest.New(t), deletedtest.Of()
+	w.Start("a", interests.Group(interests.DefaultConfig(), w.Kafka.Partitions, w.Streams, deleted, decisions{}))
+	like := func(user schemas.UserID) {
+		proctest.PublishTo(w, w.Streams.InterestMarks, topics.Partition(string(user), w.Kafka.Partitions), "k", time.Time{},
+			&schemas.InterestMarks{Likes: []schemas.LikeMark{{User: user, Interest: "interest:tea", Pin: "pin:1", Verb: "save", Weight: 4, Time: 1}}})
+		w.WaitIdle()
+	}
+	like("user:1")
+	if rows := w.Rows(topics.Interests, "user:1"); len(rows) != 1 {
+		t.Fatalf("rows of a like: %q, want one", rows)
+	}
+	proctest.Publish(w, w.Streams.UsersDeleted, "user:1", &schemas.DeletedUser{User: "user:1", Time: 7})
+	w.WaitIdle()
+	like("user:1")
+	like("user:2")
+	if rows := w.Rows(topics.Interests, "user:1"); len(rows) != 0 {
+		t.Errorf("rows of a deleted user: %q", rows)
+	}
+	if rows := w.Rows(topics.Interests, "user:2"); len(rows) != 1 {
+		t.Errorf("rows of another user: %q, want one", rows)
+	}
+	if at, noted := deleted.Load(schemas.UserID("user:1")); !noted || at != schemas.Micros(7) {
+		t.Errorf("deletion noted at %v, want 7", at)
+	}
+}
+
+// Earlier programs reported deleted pins by likes without an interest: they change no row.
+func TestMarks_LikeWithoutInterestIsIgnored(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, interests.DefaultConfig(), nil)
+	m := like("", 1)
+	m.Likes = append(m.Likes, like("interest:tea", 1).Likes...)
+	r.mark(1, m)
+	r.WaitIdle()
+	if got := r.Rows(topics.Interests, marked); len(got) != 1 {
+		t.Errorf("rows %q, want only the interest", got)
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/interests"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -75,9 +73,7 @@ func TestImpressions_CountForEachInterest(t *testing.T) {
 	r.WaitIdle()
 	want := []schemas.SourceEngagement{{Source: schemas.Related, Counts: map[string]int64{schemas.ImpressionCount: shown}}}
 	for _, interest := range all {
-		if diff := gocmp.Diff(want, r.engaged(interest)); diff != "" {
-			t.Errorf("engagement of %s (-want +got):\n%s", interest, diff)
-		}
+		equal(t, fmt.Sprintf("engagement of %s", interest), want, r.engaged(interest))
 	}
 	longest := 0
 	for _, m := range r.Records(topics.InterestMarks) {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/interests"
@@ -93,14 +91,11 @@ func TestService_ListsEachTermInOneState(t *testing.T) {
 		c.change(&s.Config)
 		got := map[string]string{}
 		for _, state := range []schemas.TermState{schemas.TermCandidate, schemas.TermAccepted, schemas.TermMerged, schemas.TermBlocked} {
-			list := must.Get(s.Terms(t.Context(), state, 100))(t)
-			for _, d := range list {
+			for _, d := range must.Get(s.Terms(t.Context(), state, 100))(t) {
 				got[d.Term] += fmt.Sprintf("%s, %d pins %s", state, d.Pins, d.Reason)
 			}
 		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		equal(t, name, c.want, got)
 	}
 }
 
@@ -131,9 +126,7 @@ func TestService_OmitsDeletedPinsFromEvidence(t *testing.T) {
 	for _, e := range list[0].Evidence {
 		got = append(got, e.Pin)
 	}
-	if diff := cmp.Diff([]schemas.PinID{"pin:present", "pin:unknown"}, got); diff != "" {
-		t.Errorf("evidence (-want +got):\n%s", diff)
-	}
+	equal(t, "evidence", []schemas.PinID{"pin:present", "pin:unknown"}, got)
 	store.err = errors.New("unavailable")
 	if _, err := s.Interests(t.Context(), "user:reader", 10); !errors.Is(err, store.err) {
 		t.Errorf("feed store unavailable: got %v, want its error", err)

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/interests"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -55,9 +53,7 @@ func TestAction_CountsForLastImpressionBeforeIt(t *testing.T) {
 			got[e.Source] = n
 		}
 	}
-	if diff := gocmp.Diff(map[schemas.Source]int64{"boards": 2, "explore": 1, "direct": 2}, got); diff != "" {
-		t.Errorf("saves by source (-want +got):\n%s", diff)
-	}
+	equal(t, "saves by source", map[schemas.Source]int64{"boards": 2, "explore": 1, "direct": 2}, got)
 }
 
 // The visits of an hour share a row of bounded size, which expires.

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
@@ -75,12 +74,8 @@ func (r *rig) wantStrengths(want map[schemas.InterestID]float64) {
 	for _, i := range got {
 		strengths[i.Interest], shares[i.Interest] = i.Strength, i.Share
 	}
-	if diff := gocmp.Diff(want, strengths, approximately); diff != "" {
-		r.t.Errorf("strengths (-want +got):\n%s", diff)
-	}
-	if diff := gocmp.Diff(wantShares, shares, approximately); diff != "" {
-		r.t.Errorf("shares (-want +got):\n%s", diff)
-	}
+	equal(r.t, "strengths", want, strengths, approximately)
+	equal(r.t, "shares", wantShares, shares, approximately)
 }
 
 // wantRecent checks the remaining part of each term's pins.
@@ -93,7 +88,5 @@ func (r *rig) wantRecent(want map[string]float64) {
 	}) {
 		got[term.Term] = term.Recent
 	}
-	if diff := gocmp.Diff(want, got, approximately); diff != "" {
-		r.t.Errorf("recent parts of terms (-want +got):\n%s", diff)
-	}
+	equal(r.t, "recent parts of terms", want, got, approximately)
 }

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 func TestVocabulary_TermsOfTitles(t *testing.T) {
@@ -70,9 +72,7 @@ func TestVocabulary_BoundedAndFolded(t *testing.T) {
 }
 
 func TestConfig_ListsAllProblems(t *testing.T) {
-	if err := DefaultConfig().Validate(); err != nil {
-		t.Errorf("defaults: %v", err)
-	}
+	must.OK(t, DefaultConfig().Validate())
 	err := Config{BlockedTerms: map[string]string{"tea": ""}, MaxEvidence: -1}.Validate()
 	if err == nil {
 		t.Fatal("Validate accepted zero values")

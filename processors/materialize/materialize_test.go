@@ -185,8 +185,7 @@ func (h *hangingStore) Write(ctx context.Context, batch materialize.Batch) error
 // behindSeconds returns the current value of the lag metric.
 func behindSeconds(t *testing.T, reg *prometheus.Registry) float64 {
 	t.Helper()
-	families := must.Get(reg.Gather())(t)
-	for _, f := range families {
+	for _, f := range must.Get(reg.Gather())(t) {
 		if f.GetName() == "smartfeed_materialize_lag_seconds" {
 			return f.GetMetric()[0].GetGauge().GetValue()
 		}

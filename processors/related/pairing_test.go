@@ -13,8 +13,7 @@ import (
 
 // The pins of a board with the longest facets, and the interests of a pin, may need more than one record per partition.
 func TestPairs_SplitsRecordsByBytes(t *testing.T) {
-	serde, err := schemas.NewSerde[schemas.RelatedPairs]("related-pairs-value", 1, nil)
-	must.OK(t, err)
+	serde := must.Get(schemas.NewSerde[schemas.RelatedPairs]("related-pairs-value", 1, nil))(t)
 	long := func(id string) string { return id + strings.Repeat("x", schemas.MaxIDBytes-len(id)) }
 	var interests []schemas.InterestID
 	for i := range schemas.MaxInterests {

@@ -70,9 +70,7 @@ func TestArrange(t *testing.T) {
 			[]schemas.PinID{"pin:s-0", "pin:s-1", "pin:s-2"}},
 	} {
 		got, _ := c.feed.arrange(newArrangement(c.feed, c.mix, "", nil), c.limit, c.queues)
-		if diff := cmp.Diff(c.want, pinsOf(got.list)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		equal(t, name, c.want, pinsOf(got.list))
 	}
 }
 
@@ -168,9 +166,7 @@ func TestTargets_AreSharesOfAll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-12 })
-			if diff := cmp.Diff(c.want, c.feed.Targets(c.sources...), near); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			equal(t, "targets", c.want, c.feed.Targets(c.sources...), near)
 		})
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -34,9 +34,7 @@ func (s *session) visitAfter(when string, after time.Duration, want ...int) Chun
 	for _, n := range want {
 		pins = append(pins, schemas.PinID(fmt.Sprintf("pin:%s-%03d", schemas.Following, n)))
 	}
-	if diff := cmp.Diff(pins, pinsOf(c.Items), equateEmpty); diff != "" {
-		s.t.Errorf("%s (-want +got):\n%s", when, diff)
-	}
+	equal(s.t, when, pins, pinsOf(c.Items), equateEmpty)
 	s.visit.Memory, s.pools = c.Memory, without(s.pools, c.Items)
 	return c
 }
@@ -46,14 +44,10 @@ func (s *session) deferred(want ...int) {
 	var got []int
 	for _, def := range s.visit.Memory.Deferred {
 		var n int
-		if _, err := fmt.Sscanf(string(def.Pin), "pin:following-%d", &n); err != nil {
-			s.t.Fatal(err)
-		}
+		must.Get(fmt.Sscanf(string(def.Pin), "pin:following-%d", &n))(s.t)
 		got = append(got, n)
 	}
-	if diff := cmp.Diff(want, got, equateEmpty); diff != "" {
-		s.t.Errorf("deferred (-want +got):\n%s", diff)
-	}
+	equal(s.t, "deferred", want, got, equateEmpty)
 }
 
 func (s *session) reason(n int) schemas.Reason {
@@ -72,9 +66,7 @@ func TestDeferWeak_DefersWeakItemsToNextSession(t *testing.T) {
 	s.visitAfter("remaining strong items, then the budget", time.Second, 8, 9, 10, 11, 12)
 	s.deferred(13, 14, 15) // three places were empty
 	for n, want := range map[int]schemas.Reason{13: schemas.ReasonDeferredEarlier, 16: schemas.ReasonWeak, 99: schemas.ReasonNoShare} {
-		if got := s.reason(n); got != want {
-			t.Errorf("pin %d is %q, want %q", n, got, want)
-		}
+		equal(t, fmt.Sprintf("pin %d is", n), want, s.reason(n))
 	}
 	if n := len(s.feed.Waiting(s.visit, s.pools, Signals{})); n != 0 {
 		t.Errorf("%d pins wait in the session, want 0", n)
@@ -106,16 +98,12 @@ func TestDeferWeak_DeferredItemsExpire(t *testing.T) {
 	s.deferred(11, 12)
 	s.pools = append(s.pools, poolOf("editors", 1))
 	s.visit.Time += schemas.MicrosIn(time.Hour + 1000)
-	if got := s.reason(11); got != schemas.ReasonDeferralExpired {
-		t.Errorf("pin 11: got %q, want %q", got, schemas.ReasonDeferralExpired)
-	}
+	equal(t, "pin 11", schemas.ReasonDeferralExpired, s.reason(11))
 	if n := len(s.feed.Waiting(s.visit, s.pools, Signals{})); n != 1 {
 		t.Errorf("%d pins wait, want only that of the editors", n)
 	}
 	c := s.feed.Make(s.visit, s.pools, Signals{})
-	if diff := cmp.Diff([]schemas.PinID{"pin:following-011", "pin:following-012"}, c.Expired); diff != "" {
-		t.Errorf("expired (-want +got):\n%s", diff)
-	}
+	equal(t, "expired", []schemas.PinID{"pin:following-011", "pin:following-012"}, c.Expired)
 	if len(c.Items) != 1 || len(c.Memory.Deferred) != 0 {
 		t.Errorf("items %v, deferred %v", c.Items, c.Memory.Deferred)
 	}
@@ -216,9 +204,7 @@ func TestDeferredCandidates_ListsDeferredThenWeak(t *testing.T) {
 	}
 	expect := func(when string, want []schemas.DeferredCandidate) {
 		t.Helper()
-		if diff := cmp.Diff(want, s.feed.DeferredCandidates(s.visit, s.pools, Signals{}), equateEmpty); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", when, diff)
-		}
+		equal(t, when, want, s.feed.DeferredCandidates(s.visit, s.pools, Signals{}), equateEmpty)
 	}
 	expect("before any visit", weak(schemas.ReasonWeak, 0, "pin:following-011", "pin:following-012", "pin:following-013"))
 	began := s.visit.Time

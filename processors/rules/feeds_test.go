@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -63,12 +62,8 @@ func TestFeeds_UnmarshalOverBase(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := must.Get(loaded(c.text))(t)
-			if diff := cmp.Diff(c.want, got, equateEmpty); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-			if err := got.Validate(); err != nil {
-				t.Error(err)
-			}
+			equal(t, "feeds", c.want, got, equateEmpty)
+			must.OK(t, got.Validate())
 		})
 	}
 }
@@ -106,15 +101,11 @@ func TestFeeds_UnmarshalListsAllProblems(t *testing.T) {
 func TestFeeds_MarshalRoundTrip(t *testing.T) {
 	text := must.Get(yaml.Marshal(map[string]any{"feeds": Default()}))(t)
 	got := must.Get(loaded(string(text)))(t)
-	if diff := cmp.Diff(Default(), got, equateEmpty); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	equal(t, "feeds", Default(), got, equateEmpty)
 }
 
 func TestFeeds_Validate(t *testing.T) {
-	if err := Default().Validate(); err != nil {
-		t.Errorf("the default is not valid: %v", err)
-	}
+	must.OK(t, Default().Validate())
 	if err := (Feeds{}).Validate(); err == nil || err.Error() != "feeds: want at least one" {
 		t.Errorf("no feeds: got %v", err)
 	}
@@ -151,9 +142,7 @@ x.experiment_arms[0].feed: "nowhere": no such feed
 x.experiment_arms[1].feed: "armed": want a feed without arms
 x.experiment_arms: sum of shares: 2: want at most 1`, "\n")
 	got := strings.Split(strings.ReplaceAll(err.Error(), "feeds.", ""), "\n")
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	equal(t, "arms", want, got)
 }
 
 // Each arm gets its share of the users and keeps them when arms are added after it. The arms of two feeds are independent.

@@ -4,8 +4,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -48,8 +46,6 @@ func TestRescore(t *testing.T) {
 		for i := range c.want {
 			c.want[i].Score = math.Round(c.want[i].Score*1e9) / 1e9
 		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		equal(t, name, c.want, got)
 	}
 }

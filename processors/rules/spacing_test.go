@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -82,9 +81,7 @@ func TestMake_SpacesSimilarPins(t *testing.T) {
 		f := Feed{DefaultShare: 1, ShareWindow: 100, Spacing: Spacing{Strength: c.strength}}
 		p := Pool{Source: schemas.Following, Candidates: []Candidate{{Pin: "pin:a", PoolScore: 3}, {Pin: "pin:b", PoolScore: 2.9}, {Pin: "pin:c", PoolScore: 2}}}
 		got := f.Make(Visit{Limit: 3}, []Pool{p}, Signals{Vectors: c.vectors})
-		if diff := cmp.Diff(c.want, pinsOf(got.Items)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		equal(t, name, c.want, pinsOf(got.Items))
 	}
 }
 
@@ -99,9 +96,7 @@ func TestMake_SpacingIncludesAllItemsAbove(t *testing.T) {
 		{Source: schemas.FromPopular, Candidates: []Candidate{{Pin: "pin:d", PoolScore: 2}, {Pin: "pin:e"}}},
 	}
 	want := []schemas.PinID{"pin:a", "pin:c", "pin:b", "pin:e", "pin:d"}
-	if diff := cmp.Diff(want, pinsOf(f.Make(Visit{Limit: 5}, pools, k).Items)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	equal(t, "pins", want, pinsOf(f.Make(Visit{Limit: 5}, pools, k).Items))
 	if got, want := reduced(schemas.Explore, 0.5, math.Ln2), schemas.RankScore(0.25); math.Abs(float64(got-want)) > 1e-12 {
 		t.Errorf("an exploration draw of 0.5 is reduced to %v, want %v", got, want)
 	}
@@ -156,9 +151,7 @@ func TestNewVector(t *testing.T) {
 			t.Errorf("%s: got %v, want nil", name, v)
 		}
 	}
-	if got, want := NewVector([]float32{3, 4}), (Vector{0.6, 0.8}); !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	equal(t, "unit vector", (Vector{0.6, 0.8}), NewVector([]float32{3, 4}))
 }
 
 // Projections of wide embeddings have nearly the cosines of the embeddings.
