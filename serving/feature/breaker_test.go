@@ -137,9 +137,7 @@ func TestAttributes(t *testing.T) {
 		}},
 		Missing: []MissingPin{{"pin:4", Unknown}, {"pin:none", Unknown}}, Degraded: []string{},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	same(t, "answer", want, got)
 	cards, _ := serviceOf{store: cardAlone{}}.start(t)
 	got, err = cards.Attributes(t.Context(), AttributesRequest{Pins: []schemas.PinID{"pin:1"}})
 	if text, _ := json.Marshal(got.Pins["pin:1"]); err != nil || !strings.Contains(string(text), `"attributes":{}`) {

@@ -2,11 +2,11 @@ package feature
 
 import (
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
@@ -35,9 +35,7 @@ func TestActionReader_RejectsTruncatedRow(t *testing.T) {
 			for _, a := range []*map[string]string{&want.VerbAttributes.Attributes, &want.ObjectAttributes.Attributes, &want.ActorAttributes.Attributes} {
 				maps.DeleteFunc(*a, func(key, _ string) bool { return !slices.Contains(r.reads.keys[objectAttribute], key) })
 			}
-			if diff := cmp.Diff(want, r.EnrichedAction, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "decoded action", want, r.EnrichedAction, cmpopts.EquateEmpty())
 			cut := row[:rapid.IntRange(0, len(row)-1).Draw(t, "cut")]
 			for _, torn := range [][]byte{cut, append(row, 0)} {
 				if err := r.read(torn); err == nil {
@@ -60,9 +58,7 @@ func TestActionReader_ReadsWantedPaths(t *testing.T) {
 			want := action().Draw(t, "action")
 			must.OK(t, r.read(appendAction(nil, &want)))
 			for _, p := range paths {
-				if got, want := p.appendValues(nil, &r.EnrichedAction), p.appendValues(nil, &want); !slices.Equal(got, want) {
-					t.Errorf("%s: got %q, want %q", p, got, want)
-				}
+				same(t, fmt.Sprint(p), p.appendValues(nil, &want), p.appendValues(nil, &r.EnrichedAction))
 			}
 		}
 	})

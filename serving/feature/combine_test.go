@@ -3,8 +3,6 @@ package feature
 import (
 	"math"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestDivide(t *testing.T) {
@@ -29,9 +27,7 @@ func TestDivide(t *testing.T) {
 	}
 	for name, tt := range tests {
 		d := Definition{Aggregate: Ratio, Numerator: &Definition{Aggregate: tt.of}, Denominator: &Definition{Aggregate: Count}}
-		if diff := cmp.Diff(tt.want, divide(d, tt.a, tt.b)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		same(t, name, tt.want, divide(d, tt.a, tt.b))
 	}
 }
 
@@ -51,8 +47,6 @@ func TestCosine(t *testing.T) {
 		"very long vectors": {Vector{math.MaxFloat32, 0}, []float32{math.MaxFloat32, 0}, Result{Value: Number(1)}},
 	}
 	for name, tt := range tests {
-		if diff := cmp.Diff(tt.want, cosine(tt.mean, tt.of, nil), equal); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		same(t, name, tt.want, cosine(tt.mean, tt.of, nil), equal)
 	}
 }

@@ -1,6 +1,7 @@
 package feature
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -13,9 +14,7 @@ func TestGroupName(t *testing.T) {
 		"save|tea":  {"save", "tea"},
 		`a\|b|c\\|`: {"a|b", `c\`, ""},
 	} {
-		if got := GroupName(values...); got != want {
-			t.Errorf("%q: got %q, want %q", values, got, want)
-		}
+		same(t, fmt.Sprintf("%q", values), want, GroupName(values...))
 	}
 }
 

@@ -36,14 +36,7 @@ type wire struct {
 func newWire(t testing.TB) *wire {
 	t.Helper()
 	w := &wire{Cluster: topicstest.Start(t, 2), registry: prometheus.NewRegistry(), store: openTest(t, t.TempDir(), DefaultConfig())}
-	var err error
-	if w.publisher, err = topics.NewPublisher(w.Kafka, w.Streams); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.publisher.Close)
-	if w.metrics, err = NewMetrics(w.registry); err != nil {
-		t.Fatal(err)
-	}
+	w.publisher, w.metrics = w.Publisher(), must.Get(NewMetrics(w.registry))(t)
 	return w
 }
 
@@ -131,9 +124,7 @@ func TestSink_ActionsBecomeFeatures(t *testing.T) {
 	if arrived, known := sink.Fresh(); !known || time.Since(arrived) > time.Minute || time.Since(arrived) < 0 {
 		t.Errorf("fresh to %v, %v, want a moment ago", arrived, known)
 	}
-	if err := stop(); err != nil {
-		t.Errorf("Run: %v", err)
-	}
+	must.OK(t, stop())
 }
 
 func TestSink_BadRecordIsADeadLetter(t *testing.T) {
@@ -328,9 +319,7 @@ func TestSink_IgnoresAbortedRecords(t *testing.T) {
 	topicstest.Run(t, w.sink(t, w.store, w.publisher).Run)
 	eventually.True(t, "everything is committed", func() bool { return w.lag(t) == 0 })
 	want := Last{{"pin:1", "save", nowMS.Time()}}
-	if diff := cmp.Diff(want, one(t, w.store, "user:1", define(t, "entity: user", "aggregate: last")).Value); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	same[Value](t, "newest action", want, one(t, w.store, "user:1", define(t, "entity: user", "aggregate: last")).Value)
 }
 
 // holdsAll checks that a store has the saves of ten users, each once, and a pin.
@@ -454,8 +443,6 @@ func TestSink_RunStopsAllGoroutines(t *testing.T) {
 		groups, err := admin.DescribeGroups(t.Context(), group)
 		return err == nil && groups[group].State == "Stable"
 	})
-	if err := stop(); err != nil {
-		t.Errorf("Run: %v", err)
-	}
+	must.OK(t, stop())
 	goleak.VerifyNone(t, ignore, goleak.IgnoreTopFunction("github.com/twmb/franz-go/pkg/kfake.(*clientConn).read"))
 }

@@ -57,9 +57,7 @@ func TestLateness_Metrics(t *testing.T) {
 		step("complete again", 5*time.Second, 0, 6, 46)
 		says.Store(&answer{oldest: time.Now().Add(time.Hour)})
 		step("a clock that is ahead", 5*time.Second, 0, 7, 46)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, stop())
 		if got := strings.Count(log.String(), "controller unavailable"); got != 2 {
 			t.Errorf("logged %d times, want once per failure:\n%s", got, &log)
 		}
@@ -69,8 +67,7 @@ func TestLateness_Metrics(t *testing.T) {
 // observed returns the sum and count of a histogram.
 func observed(t *testing.T, reg *prometheus.Registry, name string) (sum float64, n uint64) {
 	t.Helper()
-	families := must.Get(reg.Gather())(t)
-	for _, f := range families {
+	for _, f := range must.Get(reg.Gather())(t) {
 		if f.GetName() == name {
 			h := f.GetMetric()[0].GetHistogram()
 			return h.GetSampleSum(), h.GetSampleCount()

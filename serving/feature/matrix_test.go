@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -30,9 +29,7 @@ func TestMatrix(t *testing.T) {
 		"the user's": {[]string{"saves"}, [][]float32{{2}, {2}, {2}}},
 	} {
 		got := must.Get(s.Matrix(t.Context(), "user:1", pins, c.features))(t)
-		if diff := cmp.Diff(c.want, got, cmpopts.EquateNaNs(), cmpopts.EquateApprox(0, 1e-6)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		same(t, name, c.want, got, cmpopts.EquateNaNs(), cmpopts.EquateApprox(0, 1e-6))
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/smartfeed/smartfeed/schemas"
@@ -43,8 +42,6 @@ func TestPick(t *testing.T) {
 	}
 	for name, tt := range tests {
 		d := Definition{Entity: Pair, Aggregate: tt.how, GroupBy: tt.by}
-		if diff := cmp.Diff(tt.want, pick(d, tt.of, "pin:1", tt.own, tt.known), cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		same(t, name, tt.want, pick(d, tt.of, "pin:1", tt.own, tt.known), cmpopts.EquateEmpty())
 	}
 }

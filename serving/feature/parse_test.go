@@ -97,9 +97,7 @@ features:
 			Columns: []Path{mustPath(t, "object"), mustPath(t, "verb"), mustPath(t, "verbAttributes.surface")},
 		},
 	}
-	if diff := cmp.Diff(want, got, comparePaths); diff != "" {
-		t.Errorf("definitions (-want +got):\n%s", diff)
-	}
+	same(t, "definitions", want, got, comparePaths)
 }
 
 func TestParse_ReportsEveryMistakeWithItsLine(t *testing.T) {
@@ -267,9 +265,7 @@ func TestBuiltin_IsValid(t *testing.T) {
 		Pin:  {Count: true, Rate: true, CountDistinct: true, MeanEmbedding: true, Ratio: true},
 		Pair: {Count: true, Cosine: true},
 	}
-	if diff := cmp.Diff(want, have); diff != "" {
-		t.Errorf("kinds of built-in features (-want +got):\n%s", diff)
-	}
+	same(t, "kinds of built-in features", want, have)
 }
 
 func TestLoad_ReadsFile(t *testing.T) {
@@ -295,9 +291,7 @@ func TestBuiltin_RoundTripsJSON(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	if diff := cmp.Diff(want, got, comparePaths, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	same(t, "definition", want, got, comparePaths, cmpopts.EquateEmpty())
 }
 
 func FuzzParse(f *testing.F) {

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -294,9 +292,7 @@ func TestReference_Cases(t *testing.T) {
 	for name, m := range meanings() {
 		t.Run(name, func(t *testing.T) {
 			d, span, actions := m.parts(t)
-			if diff := cmp.Diff(Result{m.want, m.reasons}, Reference(d, span, actions)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "value", Result{m.want, m.reasons}, Reference(d, span, actions))
 		})
 	}
 }
@@ -327,9 +323,7 @@ func TestReferenceItems(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			d := define(t, append([]string{"entity: pin"}, strings.Split(tt.def, "; ")...)...)
-			if diff := cmp.Diff(Result{Value: tt.want}, ReferenceItems(d, now, counts)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "value", Result{Value: tt.want}, ReferenceItems(d, now, counts))
 		})
 	}
 }
@@ -348,22 +342,16 @@ func TestReferenceItems_StepAtWindowEdge(t *testing.T) {
 		"its last is out":          {start + schemas.ItemStep + hour - 1000, 0},
 	}
 	for name, tt := range tests {
-		if got := ReferenceItems(d, tt.at, counts).Value; got != tt.want {
-			t.Errorf("%s: got %v, want %v", name, got, tt.want)
-		}
+		same[Value](t, name, tt.want, ReferenceItems(d, tt.at, counts).Value)
 	}
 }
 
 func TestFloor_NegativeTimes(t *testing.T) {
 	tests := map[schemas.Micros]millis{0: 0, 999: 0, 1000: 1, -1: -1, -1000: -1, -1001: -2}
 	for m, want := range tests {
-		if got := floor(m); got != want {
-			t.Errorf("floor(%d): got %d, want %d", m, got, want)
-		}
+		same(t, fmt.Sprintf("floor(%d)", m), want, floor(m))
 	}
-	if got, want := dayOf(-1), int32(-1); got != want {
-		t.Errorf("day of -1 ms: got %d, want %d", got, want)
-	}
+	same(t, "day of -1 ms", int32(-1), dayOf(-1))
 	if got, want := floor(now).time(), time.UnixMilli(1_700_000_000_123).UTC(); !got.Equal(want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

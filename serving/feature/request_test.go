@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -26,9 +24,7 @@ func TestAnswer_EvaluatesFeatureSets(t *testing.T) {
 		names[entity] = slices.Sorted(maps.Keys(values))
 	}
 	want := map[string][]string{"user:1": {"all", "saves"}, "pin:1": {"pin_actors", "pin_saves"}, "user:1|pin:1": {"pair_author"}}
-	if diff := cmp.Diff(want, names); diff != "" {
-		t.Errorf("features (-want +got):\n%s", diff)
-	}
+	same(t, "features", want, names)
 }
 
 func TestRequest_RejectsTooManyValues(t *testing.T) {

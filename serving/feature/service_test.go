@@ -203,9 +203,7 @@ func TestAnswer(t *testing.T) {
 			must.OK(t, json.Unmarshal([]byte(tt.request), &req))
 			answer := must.Get(s.Answer(t.Context(), req))(t)
 			got := must.Get(json.Marshal(answer))(t)
-			if diff := cmp.Diff(decoded(t, tt.want), decoded(t, string(got)), equal); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "body", decoded(t, tt.want), decoded(t, string(got)), equal)
 		})
 	}
 }
@@ -386,9 +384,7 @@ func TestAnswer_DegradesOnStoreFailure(t *testing.T) {
 			var log bytes.Buffer
 			s, metrics := serviceOf{store: tt.store, log: slog.New(slog.NewTextHandler(&log, nil))}.start(t)
 			got := must.Get(s.Answer(t.Context(), tt.request))(t)
-			if diff := cmp.Diff(Answer{Values: tt.want, Missing: tt.missing, Degraded: []string{"store"}, AsOf: nowMS.Time()}, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			same(t, "answer", Answer{Values: tt.want, Missing: tt.missing, Degraded: []string{"store"}, AsOf: nowMS.Time()}, got)
 			if tt.store.hits.Load() == 0 {
 				t.Error("the store was not read")
 			}
@@ -451,9 +447,7 @@ func TestAnswer_KeepsDeadline(t *testing.T) {
 					Values:  map[string]map[string]Value{"user:1": {"saves": Number(0)}, "user:2": {"saves": nil}},
 					Missing: []Missing{{"user:2", "saves", Deadline}}, Degraded: []string{"deadline"}, AsOf: got.AsOf,
 				}
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("(-want +got):\n%s", diff)
-				}
+				same(t, "answer", want, got)
 				close(release)
 				s.Close() // waits for the scan that ignores its context
 			})
@@ -550,9 +544,7 @@ func TestAnswer_ReportsLeastFreshResult(t *testing.T) {
 		{nil, []schemas.PinID{"pin:1"}, nil},
 	} {
 		answer := must.Get(s.Answer(t.Context(), Request{Features: []string{"saves", "pin_saves"}, Users: tt.users, Pins: tt.pins}))(t)
-		if diff := cmp.Diff(tt.want, answer.Fresh); diff != "" {
-			t.Errorf("%v, %v (-want +got):\n%s", tt.users, tt.pins, diff)
-		}
+		same(t, fmt.Sprintf("%v, %v", tt.users, tt.pins), tt.want, answer.Fresh)
 	}
 }
 
@@ -574,9 +566,7 @@ func TestAttributes_ReportsLeastFreshPart(t *testing.T) {
 		want *time.Time
 	}{{of("pin:late"), &late}, {of("pin:late", "pin:early"), &early}, {of("pin:late", "pin:silent"), nil}} {
 		answer := must.Get(s.Attributes(t.Context(), AttributesRequest{Pins: tt.pins}))(t)
-		if diff := cmp.Diff(tt.want, answer.Fresh); diff != "" {
-			t.Errorf("%d pins (-want +got):\n%s", len(tt.pins), diff)
-		}
+		same(t, fmt.Sprintf("%d pins", len(tt.pins)), tt.want, answer.Fresh)
 	}
 	s.deps.Fresh = func() (time.Time, bool) { return early, true } // as the embedded store
 	answer, err := s.Attributes(t.Context(), AttributesRequest{Pins: of("pin:late")})
@@ -633,5 +623,16 @@ func TestAttributes_DeletedAuthorsPinIsUnknown(t *testing.T) {
 	}
 	if want := []MissingPin{{"pin:1", Unknown}}; !slices.Equal(got.Missing, want) {
 		t.Errorf("missing: got %v, want %v", got.Missing, want)
+	}
+}
+
+// same fails the test if got differs from want. what describes the values.
+func same[V any](t interface {
+	Helper()
+	Errorf(format string, args ...any)
+}, what string, want, got V, opts ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, opts...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

@@ -5,19 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -72,20 +69,14 @@ func TestActions_ReadsNewestAboveMaxActions(t *testing.T) {
 		"narrow, no limit": {define(t, "entity: user", "aggregate: count", "window: 3ms"), Result{Value: Number(3)}},
 	}
 	for name, tt := range tests {
-		if diff := cmp.Diff(tt.want, one(t, s, "user:1", tt.def)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		same(t, name, tt.want, one(t, s, "user:1", tt.def))
 	}
 	// In a scan with a wider window as well, the first skipped row is just outside the narrow window.
 	both, _, err := s.Actions(t.Context(), "user:1", Span{AsOf: now, Now: now}, []Definition{tests["wide"].def, tests["all in window"].def})
 	must.OK(t, err)
-	if diff := cmp.Diff([]Result{tests["wide"].want, tests["all in window"].want}, both); diff != "" {
-		t.Errorf("in one scan (-want +got):\n%s", diff)
-	}
+	same(t, "in one scan", []Result{tests["wide"].want, tests["all in window"].want}, both)
 	mustWrite(t, s, saves("user:2", 10, now))
-	if diff := cmp.Diff(Result{Value: Number(10)}, one(t, s, "user:2", tests["wide"].def)); diff != "" {
-		t.Errorf("as many as allowed (-want +got):\n%s", diff)
-	}
+	same(t, "as many as allowed", Result{Value: Number(10)}, one(t, s, "user:2", tests["wide"].def))
 }
 
 func TestActions_CountsNewestAboveMaxGroups(t *testing.T) {
@@ -110,9 +101,7 @@ func TestActions_CountsNewestAboveMaxGroups(t *testing.T) {
 	}
 	for name, tt := range tests {
 		d := define(t, append([]string{"entity: user"}, tt.lines...)...)
-		if diff := cmp.Diff(tt.want, one(t, s, "user:1", d)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		same(t, name, tt.want, one(t, s, "user:1", d))
 	}
 }
 
@@ -328,14 +317,23 @@ func TestOpenEmbedded_RejectsSecondProcess(t *testing.T) {
 func TestStore_ClosedReturnsErrClosed(t *testing.T) {
 	s := openTest(t, t.TempDir(), DefaultConfig())
 	must.OK(t, s.Close())
-	_, _, errActions := s.Actions(t.Context(), "user:1", Span{}, nil)
-	_, _, errItems := s.Items(t.Context(), nil, 0, nil)
-	_, _, errPins := s.Pins(t.Context(), nil, true)
-	for name, err := range map[string]error{
-		"Write": s.Write(Batch{}), "Sweep": s.Sweep(deleted{}.Has), "Actions": errActions, "Items": errItems, "Pins": errPins,
-	} {
+	expectErrors(t.Context(), t, s, ErrClosed)
+	for name, err := range map[string]error{"Write": s.Write(Batch{}), "Sweep": s.Sweep(deleted{}.Has)} {
 		if !errors.Is(err, ErrClosed) {
 			t.Errorf("%s: got %v, want ErrClosed", name, err)
+		}
+	}
+}
+
+// expectErrors calls each read, and expects the error want.
+func expectErrors(ctx context.Context, t *testing.T, s *EmbeddedStore, want error) {
+	t.Helper()
+	_, _, errActions := s.Actions(ctx, "user:1", Span{AsOf: now, Now: now}, []Definition{{Entity: User, Aggregate: Count, Window: time.Hour}})
+	_, _, errItems := s.Items(ctx, []schemas.PinID{"pin:1"}, now, []Definition{{Entity: User, Aggregate: Count, Window: time.Hour}})
+	_, _, errPins := s.Pins(ctx, []schemas.PinID{"pin:1"}, true)
+	for name, err := range map[string]error{"Actions": errActions, "Items": errItems, "Pins": errPins} {
+		if !errors.Is(err, want) {
+			t.Errorf("%s: got %v, want %v", name, err, want)
 		}
 	}
 }
@@ -349,15 +347,7 @@ func TestRead_RejectsDamagedRow(t *testing.T) {
 			db.Merge(pinKey(nil, "pin:1", facetsRow), []byte("short"), pebble.Sync),
 		)
 	}))
-	defs := []Definition{{Entity: User, Aggregate: Count, Window: time.Hour}}
-	_, _, errActions := s.Actions(t.Context(), "user:1", Span{AsOf: now, Now: now}, defs)
-	_, _, errItems := s.Items(t.Context(), []schemas.PinID{"pin:1"}, now, defs)
-	_, _, errPins := s.Pins(t.Context(), []schemas.PinID{"pin:1"}, true)
-	for name, err := range map[string]error{"Actions": errActions, "Items": errItems, "Pins": errPins} {
-		if !errors.Is(err, packed.ErrTorn) {
-			t.Errorf("%s: got %v, want %v", name, err, packed.ErrTorn)
-		}
-	}
+	expectErrors(t.Context(), t, s, packed.ErrTorn)
 }
 
 func TestRead_RejectsOtherVersion(t *testing.T) {
@@ -377,67 +367,37 @@ func TestScan_EndsWithContext(t *testing.T) {
 	mustWrite(t, s, saves("user:1", 1, now))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, _, errActions := s.Actions(ctx, "user:1", Span{AsOf: now, Now: now}, []Definition{{Aggregate: Count, Window: time.Hour}})
-	_, _, errItems := s.Items(ctx, []schemas.PinID{"pin:1"}, now, nil)
-	_, _, errPins := s.Pins(ctx, []schemas.PinID{"pin:1"}, true)
-	for name, err := range map[string]error{"Actions": errActions, "Items": errItems, "Pins": errPins} {
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: got %v, want %v", name, err, context.Canceled)
-		}
-	}
+	expectErrors(ctx, t, s, context.Canceled)
 }
 
-// killedDir is set in the process that TestWrite_SurvivesKill starts and kills.
-const killedDir = "SMARTFEED_TEST_KILLED_FEATURE_STORE"
+func TestMain(m *testing.M) {
+	child.Run(map[string]child.Role{"writer": writeForever})
+	m.Run()
+}
+
+// writeForever writes actions to the store in the directory args[0] one by one, and prints their number after each write.
+func writeForever(_ context.Context, args []string) error {
+	s, err := OpenEmbedded(args[0], DefaultConfig(), slog.New(slog.DiscardHandler), func() time.Time { return now.Time() })
+	for n := 1; err == nil; n++ {
+		fmt.Println(n - 1)
+		err = s.Write(Batch{Actions: saves("user:1", n, now).Actions[n-1:]})
+	}
+	return err
+}
 
 func TestWrite_SurvivesKill(t *testing.T) {
-	if dir := os.Getenv(killedDir); dir != "" {
-		writeUntilKilled(t, dir)
-	}
 	dir := t.TempDir()
+	const written = 20
 	for round := range 3 {
-		written := killWriter(t, dir)
+		p := child.Start(t, "writer", dir)
+		for p.Line() != fmt.Sprint(written) {
+		}
+		p.Kill()
 		s := openTest(t, dir, DefaultConfig())
 		got := one(t, s, "user:1", define(t, "entity: user", "aggregate: count")).Value
-		if got.(Number) < Number(written) || written == 0 {
-			t.Errorf("round %d: got %v actions, want the %d that were written, more than 0", round, got, written)
+		if got.(Number) < written {
+			t.Errorf("round %d: got %v actions, want the %d that were written", round, got, written)
 		}
 		must.OK(t, s.Close())
-	}
-}
-
-// killWriter runs a process that writes to dir, kills it in the middle, and returns how many writes it had
-// acknowledged.
-func killWriter(t *testing.T, dir string) int {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWrite_SurvivesKill$")
-	cmd.Env = append(os.Environ(), killedDir+"="+dir)
-	out := must.Get(cmd.StdoutPipe())(t)
-	must.OK(t, cmd.Start())
-	written := 0
-	for {
-		var line string
-		if _, err := fmt.Fscanln(out, &line); err != nil {
-			t.Fatalf("writer ended unexpectedly: %v", err)
-		}
-		if n, err := strconv.Atoi(line); err == nil {
-			written = n
-		}
-		if written >= 20 {
-			break
-		}
-	}
-	must.OK(t, cmd.Process.Kill())
-	if err := cmd.Wait(); err == nil {
-		t.Fatal("the writer was not killed")
-	}
-	return written
-}
-
-func writeUntilKilled(t *testing.T, dir string) {
-	s := openTest(t, dir, DefaultConfig())
-	for n := 1; ; n++ {
-		mustWrite(t, s, Batch{Actions: saves("user:1", n, now).Actions[n-1:]})
-		fmt.Println(n)
 	}
 }

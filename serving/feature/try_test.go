@@ -39,9 +39,7 @@ func TestTry_EqualsDefinedFeature(t *testing.T) {
 		"a list": "- {name: saves, entity: user, verbs: save, aggregate: count}",
 		"a file": "features:\n- {name: saves, entity: user, verbs: save, aggregate: count}",
 	} {
-		if got, want := tried(t, s, TryRequest{Definition: text, Users: users}), ask("saves", users, nil); got != want {
-			t.Errorf("%s: got %s, want %s", name, got, want)
-		}
+		same(t, name, ask("saves", users, nil), tried(t, s, TryRequest{Definition: text, Users: users}))
 	}
 	pins := []schemas.PinID{"pin:1"}
 	got := tried(t, s, TryRequest{Definition: "{name: pin_saves, entity: pin, verbs: save, aggregate: count}", Pins: pins})

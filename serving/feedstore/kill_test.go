@@ -81,10 +81,7 @@ func writeAndKill(t *testing.T, dir string, batches int) (last int64) {
 	t.Helper()
 	p := child.Start(t, "writer", dir)
 	for range batches {
-		var err error
-		if last, err = strconv.ParseInt(p.Line(), 10, 64); err != nil {
-			t.Fatal(err)
-		}
+		last = must.Get(strconv.ParseInt(p.Line(), 10, 64))(t)
 	}
 	p.Kill()
 	return last

@@ -204,8 +204,7 @@ func (noneDeleted) Has(schemas.UserID) bool { return false }
 
 func gauge(t *testing.T, reg prometheus.Gatherer, name string) float64 {
 	t.Helper()
-	families := must.Get(reg.Gather())(t)
-	for _, f := range families {
+	for _, f := range must.Get(reg.Gather())(t) {
 		if f.GetName() == name {
 			return f.GetMetric()[0].GetGauge().GetValue()
 		}

@@ -191,9 +191,7 @@ func unquote(sql string) (text, rest string, ok bool) {
 }
 
 func TestConfig_ReportsEveryProblem(t *testing.T) {
-	if err := DefaultConfig().Validate(); err != nil {
-		t.Errorf("defaults: %v", err)
-	}
+	must.OK(t, DefaultConfig().Validate())
 	bad := Config{Brokers: []string{"http://b/path", "x:1"}, Controller: ""}
 	err := bad.Validate()
 	for _, want := range []string{"max_response_bytes: 0", "max_connections: 0", "replicas: 0", `brokers: "http://b/path"`, `controller: ""`} {

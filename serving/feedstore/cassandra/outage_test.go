@@ -29,9 +29,7 @@ func TestRealCassandraSchema(t *testing.T) {
 			t.Errorf("Apply: got %q, %v, want %d done", done, err, want)
 		}
 	}
-	if err := cassandra.Verify(t.Context(), cfg, cluster); err != nil {
-		t.Errorf("Verify after Apply: %v", err)
-	}
+	must.OK(t, cassandra.Verify(t.Context(), cfg, cluster))
 	cfg.TTL = time.Hour
 	if err := cassandra.Verify(t.Context(), cfg, cluster); err == nil || !strings.Contains(err.Error(), "table feeds: default_time_to_live is 0: want 3600") {
 		t.Errorf("Verify with another ttl: got %v", err)

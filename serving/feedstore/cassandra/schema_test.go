@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/golden"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // The golden file has the statements that Apply runs on an empty cluster.
@@ -96,12 +97,8 @@ func TestDifferences(t *testing.T) {
 }
 
 func TestValidate_ReportsEveryProblem(t *testing.T) {
-	if err := DefaultConfig().Validate(); err != nil {
-		t.Errorf("defaults: %v", err)
-	}
-	if err := DefaultCluster().Validate(); err != nil {
-		t.Errorf("default cluster: %v", err)
-	}
+	must.OK(t, DefaultConfig().Validate())
+	must.OK(t, DefaultCluster().Validate())
 	err := Config{Keyspace: "drop table", TTL: time.Millisecond}.Validate()
 	for _, field := range []string{"keyspace", "timeout", "max_concurrent_writes", "ttl"} {
 		if !strings.Contains(err.Error(), field+": ") {

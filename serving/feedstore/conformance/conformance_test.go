@@ -130,9 +130,7 @@ func testUnknown(t *testing.T, open opener) {
 	list, next, err4 := s.List(t.Context(), schemas.Followee(user), "", 10)
 	same(t, "list", list, []schemas.PinVersion(nil))
 	same(t, "next", next, "")
-	if err := errors.Join(err, err2, err3, err4); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, errors.Join(err, err2, err3, err4))
 }
 
 // testNeighbors uses ids that are prefixes of one another, so that ambiguous keys would mix up their rows.

@@ -165,30 +165,20 @@ func TestRead_Outcomes(t *testing.T) {
 				defer cancel()
 				began := time.Now()
 				entries, _, err := s.Page(ctx, "user:1", c.below, 10)
-				if took := time.Since(began); took != c.took {
-					t.Errorf("it took %s, want %s", took, c.took)
-				}
+				check(t, "duration", time.Since(began), c.took, nil)
 				if !errors.Is(err, c.err) {
 					t.Errorf("got %v, want %v", err, c.err)
 				}
-				if got := span(entries); got != c.want {
-					t.Errorf("got positions %s, want %s", got, c.want)
-				}
+				check(t, "positions", span(entries), c.want, nil)
 				s.Close()
-				if got := [2]int64{c.a.calls.Load(), c.b.calls.Load()}; got != c.calls {
-					t.Errorf("calls %v, want %v", got, c.calls)
-				}
-				if got := [2]int64{c.a.cutOff.Load(), c.b.cutOff.Load()}; got != c.cutOff {
-					t.Errorf("cut off %v, want %v", got, c.cutOff)
-				}
+				check(t, "calls", [2]int64{c.a.calls.Load(), c.b.calls.Load()}, c.calls, nil)
+				check(t, "cut off", [2]int64{c.a.cutOff.Load(), c.b.cutOff.Load()}, c.cutOff, nil)
 				for _, reason := range []string{"failed", "slow", "late", "stale", "warm"} {
 					want := 0.0
 					if reason == c.reason {
 						want = 1
 					}
-					if got := count(t, s.metrics.extra.WithLabelValues(reason)); got != want {
-						t.Errorf("extra reads because %s: got %v, want %v", reason, got, want)
-					}
+					check(t, "extra reads because "+reason, count(t, s.metrics.extra.WithLabelValues(reason)), want, nil)
 				}
 			})
 		})
@@ -206,9 +196,7 @@ func TestRead_ReturnsHoleBeforeDeadline(t *testing.T) {
 		began := time.Now()
 		entries, _, err := s.Page(ctx, "user:1", math.MaxInt64, 10)
 		check(t, "page", span(entries), "30-28 26-20", err)
-		if took := time.Since(began); took != 30*ms {
-			t.Errorf("it took %s, want 30 ms: half of what was left for the standby", took)
-		}
+		check(t, "duration: half of what was left for the standby", time.Since(began), 30*ms, nil)
 	})
 }
 
@@ -263,9 +251,7 @@ func TestRead_EveryKindHedges(t *testing.T) {
 		check(t, "list", fmt.Sprint(len(pins), next), "1next", err)
 		for _, kind := range []string{"page", "edges", "cards", "deleted_users", "list"} {
 			m := must.Get(s.metrics.seconds.MetricVec.GetMetricWithLabelValues(kind))(t)
-			if got := count(t, m); got != 1 {
-				t.Errorf("%v reads of kind %s are counted, want 1", got, kind)
-			}
+			check(t, "counted reads of kind "+kind, count(t, m), 1.0, nil)
 		}
 	})
 }
@@ -292,9 +278,7 @@ func TestRead_BadPlaceIsNotHedged(t *testing.T) {
 		if _, _, err := s.List(t.Context(), "user:1", "bad", 1); !errors.Is(err, feedstore.ErrBadPlace) {
 			t.Errorf("got %v, want %v", err, feedstore.ErrBadPlace)
 		}
-		if n := b.calls.Load(); n != 0 {
-			t.Errorf("the second store was called %d times, want no calls", n)
-		}
+		check(t, "calls of the second store", b.calls.Load(), int64(0), nil)
 	})
 }
 
@@ -308,9 +292,7 @@ func TestRead_EndsWithContext(t *testing.T) {
 		if _, err := s.DeletedUsers(ctx, []schemas.UserID{"user:1"}); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want %v", err, context.Canceled)
 		}
-		if took := time.Since(began); took != 20*ms {
-			t.Errorf("it took %s, want 20 ms", took)
-		}
+		check(t, "duration", time.Since(began), 20*ms, nil)
 		s.Close()
 		if a.cutOff.Load() != 1 {
 			t.Error("the call continues")
@@ -414,9 +396,7 @@ func TestStore_Faults(t *testing.T) {
 				if !s.balance.isFirst(c.first) {
 					t.Errorf("the %s is not first at the end", c.first)
 				}
-				if got, want := count(t, s.metrics.failovers), float64(c.first); got != want {
-					t.Errorf("failed over %v times, want %v", got, want)
-				}
+				check(t, "failovers", count(t, s.metrics.failovers), float64(c.first), nil)
 			})
 		})
 	}
@@ -526,9 +506,7 @@ func TestBalance_PrimaryIsFirstAfterRecovery(t *testing.T) {
 		if s.balance.isFirst(primary) {
 			t.Fatal("the primary is first although it is down")
 		}
-		if got := count(t, s.metrics.failovers); got != 1 {
-			t.Errorf("failed over %v times, want once", got)
-		}
+		check(t, "failovers", count(t, s.metrics.failovers), 1.0, nil)
 		well.Store(true)
 		traffic(t, s, 49*50, 5*ms) // one read in fifty is a warm read
 		if s.balance.isFirst(primary) {
@@ -538,9 +516,7 @@ func TestBalance_PrimaryIsFirstAfterRecovery(t *testing.T) {
 		if !s.balance.isFirst(primary) {
 			t.Error("the primary is not first although it is healthy")
 		}
-		if got := count(t, s.metrics.failovers); got != 2 {
-			t.Errorf("failed over %v times, want twice", got)
-		}
+		check(t, "failovers and failbacks", count(t, s.metrics.failovers), 2.0, nil)
 	})
 }
 
@@ -804,8 +780,6 @@ func TestPageRead_Complete(t *testing.T) {
 		{"limit zero", pageRead{nil, 0, 10, 0}, true},
 		{"newest, as the service requests it", pageRead{at(3, 2, 1), 0, math.MaxInt64 - 1, 10}, true},
 	} {
-		if got := c.page.complete(); got != c.want {
-			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
-		}
+		check(t, c.name, c.page.complete(), c.want, nil)
 	}
 }

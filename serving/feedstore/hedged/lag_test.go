@@ -74,9 +74,7 @@ func TestRead_LaggingStoreIsNoSuccess(t *testing.T) {
 					t.Errorf("got %v, %v after %s, want edges %t, %v after %s", edges, err, took, c.known, c.err, c.took)
 				}
 				s.Close()
-				if got := [2]int64{c.a.calls.Load(), c.b.calls.Load()}; got != c.calls {
-					t.Errorf("calls %v, want %v", got, c.calls)
-				}
+				check(t, "calls", [2]int64{c.a.calls.Load(), c.b.calls.Load()}, c.calls, nil)
 			})
 		})
 	}

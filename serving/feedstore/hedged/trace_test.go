@@ -63,9 +63,7 @@ func TestRead_Traces(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				spans := tracetest.NewSpanRecorder()
 				tracer := tracing.New(sdk.NewTracerProvider(sdk.WithSpanProcessor(spans)), 1)
-				cfg := DefaultConfig()
-				cfg.WarmRatio = 0
-				s := newStore(t, cfg, c.a, c.b)
+				s := newStore(t, cold(), c.a, c.b)
 				ctx, span := tracer.Start(t.Context(), trace.SpanContext{}, "request", trace.SpanKindServer)
 				_, _, _ = s.Page(ctx, "user:1", top, 10) // other tests check the answer
 				s.Close()
