@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 const arrival = Micros(1_795_168_800_000_000)
@@ -201,9 +203,7 @@ func TestValidateRecord_RejectsOtherKeys(t *testing.T) {
 }
 
 func TestVerbs_Validate(t *testing.T) {
-	if err := DefaultVerbs().Validate(); err != nil {
-		t.Errorf("default verbs: %v", err)
-	}
+	must.OK(t, DefaultVerbs().Validate())
 	def := DefaultVerbs()
 	more := def.With(Verbs{Click: 2, "share": 4})
 	if more[Click] != 2 || more["share"] != 4 || more[Save] != 3 || def[Click] != 1 {

@@ -288,13 +288,9 @@ func TestDecode_RequestsUnknownSchemaAgain(t *testing.T) {
 		checkBad(t, decode(1))
 		source.texts[9] = recordSchema("Tick", fieldSchema("time", "long"))
 		time.Sleep(1)
-		if err := decode(2); err != nil {
-			t.Errorf("registered by now: %v", err)
-		}
+		must.OK(t, decode(2)) // registered by now
 		time.Sleep(time.Hour)
-		if err := decode(2); err != nil {
-			t.Errorf("remembered: %v", err)
-		}
+		must.OK(t, decode(2)) // remembered
 	})
 }
 

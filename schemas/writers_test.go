@@ -40,9 +40,7 @@ func TestDecode_BoundsLookupsOfUnknownIDs(t *testing.T) {
 			t.Errorf("a new schema: got %v, want %v", err, errBudget)
 		}
 		time.Sleep(missInterval)
-		if err := decode(10); err != nil {
-			t.Errorf("a new schema, retried: %v", err)
-		}
+		must.OK(t, decode(10)) // a new schema, retried
 		time.Sleep(time.Hour)
 		before := source.count()
 		for id := range uint32(random) {

@@ -137,9 +137,7 @@ func checkClients(t *testing.T, k topics.Kafka, topic string) {
 	if err != nil || got != 1 {
 		t.Errorf("franz-go read %d records, %v, want 1", got, err)
 	}
-	if err := readWithSarama(ctx, k, topic, 1); err != nil {
-		t.Errorf("sarama: %v", err)
-	}
+	must.OK(t, readWithSarama(ctx, k, topic, 1)) // sarama
 }
 
 // readWithSarama returns nil when a group has read n records of a topic.

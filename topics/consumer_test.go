@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -81,9 +82,7 @@ func TestConsume_CommitsAfterEffect(t *testing.T) {
 		})
 	})
 	eventually.True(t, "100 records", func() bool { return got.len() == 100 })
-	if err := stop(); err != nil {
-		t.Errorf("Consume = %v after its context ended, want nil", err)
-	}
+	must.OK(t, stop())
 	if n := w.Committed("g", topics.Edges); n != 100 {
 		t.Errorf("%d offsets are committed, want 100", n)
 	}
@@ -195,9 +194,7 @@ func TestConsume_HandsOver(t *testing.T) {
 		total += 200
 		next := w.consume(t, &got)
 		eventually.True(t, "the round's records", func() bool { return got.len() == total })
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, stop())
 		stop = next
 	}
 	w.produce(topics.Edges, "last")

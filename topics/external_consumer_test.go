@@ -105,9 +105,7 @@ func TestAwaitExternalConsumers_IgnoresMarkers(t *testing.T) {
 		t.Errorf("not started: %q", got)
 	}
 	s.at = map[int32]int64{p: 1}
-	if err := topics.AwaitExternalConsumers(soon(t), w.Kafka, nil, s.consumer()); err != nil {
-		t.Errorf("at the markers: %v", err)
-	}
+	must.OK(t, topics.AwaitExternalConsumers(soon(t), w.Kafka, nil, s.consumer())) // at the markers
 }
 
 // AwaitExternalConsumers does not wait for later records, however large the lag stays.
@@ -122,13 +120,9 @@ func TestAwaitExternalConsumers_ReturnsUnderTraffic(t *testing.T) {
 	}
 	out := w.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	more := func(topics.WaitState) {
-		if err := out.ProduceSync(t.Context(), action(2, 0), action(3, 0)).FirstErr(); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, out.ProduceSync(t.Context(), action(2, 0), action(3, 0)).FirstErr())
 	}
-	if err := topics.AwaitExternalConsumers(soon(t), w.Kafka, more, s.consumer()); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, topics.AwaitExternalConsumers(soon(t), w.Kafka, more, s.consumer()))
 	if s.queries < 3 {
 		t.Errorf("%d queries, want queries until it has the records from before the call", s.queries)
 	}
@@ -144,9 +138,7 @@ func TestAwaitExternalConsumers_WaitsForOpenTransactions(t *testing.T) {
 		t.Errorf("open transaction: %q", got)
 	}
 	must.OK(t, tx.EndTransaction(t.Context(), kgo.TryAbort))
-	if err := topics.AwaitExternalConsumers(soon(t), w.Kafka, nil, s.consumer()); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, topics.AwaitExternalConsumers(soon(t), w.Kafka, nil, s.consumer()))
 }
 
 // An external consumer that does not answer, or has read a deleted topic, is retried and named.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -102,9 +102,7 @@ func TestFollow_FillsEveryStore(t *testing.T) {
 	w.follow(t, second, "2")
 	eventually.True(t, "both have all records", func() bool { return first.once(101) && second.once(101) })
 	eventually.True(t, "all offsets are committed", func() bool { return w.Committed("shelves-1", topics.Edges) == w.End(topics.Edges) })
-	if err := stop(); err != nil {
-		t.Errorf("Follow = %v after its context ended, want nil", err)
-	}
+	must.OK(t, stop())
 
 	w.produce(topics.Edges, "late")
 	stop = w.follow(t, first, "1")
@@ -164,11 +162,7 @@ func TestFollow_DetectsChangedTopic(t *testing.T) {
 			_ = stop()
 			c.change(t, w, s)
 
-			err := topics.Follow(t.Context(), w.following(s, "1"), s.put)
-			var changed *topics.ChangedTopicError
-			if !errors.As(err, &changed) || !changed.Fatal() || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("Follow = %v, want a ChangedTopicError with %q", err, c.want)
-			}
+			wantChanged(t, topics.Follow(t.Context(), w.following(s, "1"), s.put), c.want)
 			f := w.following(s, "1")
 			f.ReadChanged = true
 			topicstest.Run(t, func(ctx context.Context) error { return topics.Follow(ctx, f, s.put) })

@@ -25,8 +25,7 @@ func (w *wire) deleted(t *testing.T, user schemas.UserID, at schemas.Micros) *kg
 	t.Helper()
 	r := &kgo.Record{Topic: topics.UsersDeleted, Key: []byte(user)}
 	if at > 0 {
-		value := must.Get(w.Streams.UsersDeleted.Encode(&schemas.DeletedUser{User: user, Time: at}))(t)
-		r.Value = value
+		r.Value = must.Get(w.Streams.UsersDeleted.Encode(&schemas.DeletedUser{User: user, Time: at}))(t)
 	}
 	return r
 }
@@ -76,9 +75,7 @@ func TestGlobalTable_HoldsNewestRecordOfEachKey(t *testing.T) {
 	eventually.True(t, "its offset is committed", func() bool {
 		return w.Committed("users-deleted-global-table-a", topics.UsersDeleted) == w.End(topics.UsersDeleted)
 	})
-	if err := stop(); err != nil {
-		t.Errorf("Run = %v after its context ended, want nil", err)
-	}
+	must.OK(t, stop())
 
 	w.Send(w.deleted(t, "user:later", 1))
 	topicstest.Run(t, table.Run)
@@ -160,13 +157,10 @@ func TestGlobalTable_RetriesWhenRegistryIsUnavailable(t *testing.T) {
 	w := newWire(t)
 	known := must.Get(schemas.NewRegistry(w.Registry))(t)
 	registry := &flakyRegistry{Registry: known, failing: 1}
-	streams, err := topics.Open(t.Context(), registry)
-	must.OK(t, err)
+	streams := must.Get(topics.Open(t.Context(), registry))(t)
 	foreign := w.deleted(t, "user:b", 1)
 	id := int(binary.BigEndian.Uint32(foreign.Value[1:]))
-	if registry.text, err = known.SchemaByID(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
+	registry.text = must.Get(known.SchemaByID(t.Context(), id))(t)
 	topicstest.ByOtherWriter(foreign.Value)
 	w.Send(w.deleted(t, "user:a", 1), foreign, w.deleted(t, "user:c", 1))
 	table := topics.DeletedUsers{GlobalTable: topics.NewGlobalTable(w.Kafka, streams.UsersDeleted, "a", logTo(t))}

@@ -132,11 +132,9 @@ func acls(t *testing.T, adm *kadm.Client, principal string, grants []topics.Gran
 		}
 		var ops []kadm.ACLOperation
 		for _, name := range g.Operations {
-			op := must.Get(kmsg.ParseACLOperation(name))(t)
-			ops = append(ops, op)
+			ops = append(ops, must.Get(kmsg.ParseACLOperation(name))(t))
 		}
-		results := must.Get(adm.CreateACLs(t.Context(), b.Operations(ops...)))(t)
-		for _, r := range results {
+		for _, r := range must.Get(adm.CreateACLs(t.Context(), b.Operations(ops...)))(t) {
 			if r.Err != nil {
 				t.Fatalf("%s: %v", g, r.Err)
 			}
@@ -224,9 +222,7 @@ func TestVerifyAccess_DetectsMissingPermissionOfServe(t *testing.T) {
 	_, as := admitted(t, topics.RoleServe, map[string]func(topics.Grant) bool{
 		"whole": func(topics.Grant) bool { return false }, "former": retried,
 	})
-	if err := topics.VerifyAccess(t.Context(), as("whole"), topics.RoleServe); err != nil {
-		t.Errorf("with all permissions: %v", err)
-	}
+	must.OK(t, topics.VerifyAccess(t.Context(), as("whole"), topics.RoleServe))
 	var denied *topics.AccessError
 	if err := topics.VerifyAccess(t.Context(), as("former"), topics.RoleServe); !errors.As(err, &denied) {
 		t.Fatalf("got %v, want an AccessError", err)

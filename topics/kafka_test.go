@@ -16,9 +16,7 @@ import (
 func TestRealKafkaTopics(t *testing.T) {
 	w := newWire(t)
 	want := topics.Catalogue(topics.Profile{Partitions: 4, Replicas: 1})
-	if err := topics.Verify(t.Context(), w.Kafka, want); err != nil {
-		t.Errorf("Verify after Apply: %v", err)
-	}
+	must.OK(t, topics.Verify(t.Context(), w.Kafka, want))
 	longer := topics.Catalogue(topics.Profile{Partitions: 4, Replicas: 1, Actions: 90 * 24 * time.Hour})
 	if done, err := topics.Apply(t.Context(), w.Kafka, longer); err != nil || len(done.Alter) != 1 {
 		t.Errorf("Apply = %+v, %v, want one setting altered", done, err)
@@ -38,9 +36,7 @@ func TestRealKafkaPublishes(t *testing.T) {
 	}
 	long := &kgo.Record{Topic: topics.Pins, Key: []byte("pin:1"), Value: make([]byte, schemas.MaxRecordBytes), Timestamp: time.Now()}
 	w.Send(long)
-	if err := w.Publisher().SendDeadLetter(t.Context(), "objects", long, "too long"); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, w.Publisher().SendDeadLetter(t.Context(), "objects", long, "too long"))
 }
 
 func TestRealKafkaDeadLetters(t *testing.T) {

@@ -45,9 +45,7 @@ func TestProduce_ReturnsWhenContextEnds(t *testing.T) {
 func TestProduce_ReturnsFirstError(t *testing.T) {
 	w := newWire(t)
 	client := w.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	if err := topics.Produce(t.Context(), client); err != nil {
-		t.Errorf("none: %v", err)
-	}
+	must.OK(t, topics.Produce(t.Context(), client))
 	good := []*kgo.Record{{Topic: topics.Pins, Value: []byte("a")}, {Topic: topics.Pins, Partition: 1, Value: []byte("b")}}
 	must.OK(t, topics.Produce(t.Context(), client, good...))
 	if got := w.Records(topics.Pins); len(got) != len(good) {

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
@@ -40,9 +41,7 @@ func TestApply_CreatesWhatVerifyExpects(t *testing.T) {
 			if got := len(done.Create); got != len(want) {
 				t.Errorf("Apply created %d topics, want %d", got, len(want))
 			}
-			if err := topics.Verify(t.Context(), w.Kafka, want); err != nil {
-				t.Errorf("Verify after Apply: %v", err)
-			}
+			must.OK(t, topics.Verify(t.Context(), w.Kafka, want))
 			if again, err := topics.Apply(t.Context(), w.Kafka, want); err != nil || !again.Empty() {
 				t.Errorf("second Apply = %+v, %v, want no changes", again, err)
 			}
@@ -84,9 +83,7 @@ func TestApply_AltersSettings(t *testing.T) {
 	if d := cmp.Diff(want, done.Alter); d != "" {
 		t.Errorf("Apply altered (-want +got):\n%s", d)
 	}
-	if err := topics.Verify(t.Context(), w.Kafka, topics.Catalogue(longer)); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, topics.Verify(t.Context(), w.Kafka, topics.Catalogue(longer)))
 }
 
 func TestApply_ReportsEveryConflict(t *testing.T) {
@@ -180,4 +177,32 @@ func TestApply_SetsRetentionOfActions(t *testing.T) {
 	if diff := cmp.Diff(want, kept); diff != "" {
 		t.Errorf("retention of 7 and then of 30 days (-want +got):\n%s", diff)
 	}
+}
+
+// Kafka brokers report a setting a moment after they accept it.
+func TestApply_WaitsForAlteredSettings(t *testing.T) {
+	w := newBareWire(t)
+	must.Get(topics.Apply(t.Context(), w.Kafka, topics.Catalogue(oneBroker())))(t)
+	longer := oneBroker()
+	longer.Actions = 30 * 24 * time.Hour
+	const late = 4
+	n, requests := faultnet.New(), 0
+	n.Alter(kmsg.DescribeConfigs, 1, func(resp kmsg.Response) {
+		if requests++; requests > late {
+			return
+		}
+		for _, r := range resp.(*kmsg.DescribeConfigsResponse).Resources {
+			for i, c := range r.Configs {
+				if r.ResourceName == topics.Actions && c.Name == "retention.ms" {
+					r.Configs[i].Value = kmsg.StringPtr("604800000")
+				}
+			}
+		}
+	})
+	w.Kafka.Dial = n.Dial
+	must.Get(topics.Apply(t.Context(), w.Kafka, topics.Catalogue(longer)))(t)
+	if requests != late+1 {
+		t.Errorf("%d requests for the settings, want %d", requests, late+1)
+	}
+	must.OK(t, topics.Verify(t.Context(), w.Kafka, topics.Catalogue(longer)))
 }

@@ -104,9 +104,7 @@ func TestWait_IgnoresRecordsThatRetentionRemoved(t *testing.T) {
 		t.Errorf("Wait = %v, want mill to lag by the remaining and the deleted records", err)
 	}
 	w.deleteBefore(t, topics.Pins, p, 5)
-	if err := w.wait(t, time.Minute); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, w.wait(t, time.Minute))
 }
 
 // compact makes Kafka compact a topic until it has no tombstones and one record per key. Meanwhile it sends records with

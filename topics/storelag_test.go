@@ -49,9 +49,7 @@ func TestStoreLag_FollowsCommittedOffsets(t *testing.T) {
 	}
 	commit("materialize", 8)
 	eventually.True(t, "no store lags", func() bool { return !lag.Lags("primary", topics.Edges, held) })
-	if err := stop(); err != nil {
-		t.Errorf("Run: got %v, want nil", err)
-	}
+	must.OK(t, stop())
 }
 
 func keyInAnotherPartition(partition int32) string {

@@ -239,9 +239,7 @@ func TestWait_ReportsLag(t *testing.T) {
 
 // Nothing has been published, so no reader needs a committed offset.
 func TestWait_EmptyTopics(t *testing.T) {
-	if err := newWire(t).wait(t, time.Minute); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, newWire(t).wait(t, time.Minute))
 }
 
 // Only markers and an aborted record follow the committed offset, and the open transaction started after the call.
@@ -254,9 +252,7 @@ func TestWait_IgnoresMarkersAndAbortedRecords(t *testing.T) {
 		t.Error("Wait returned before the committed record was processed")
 	}
 	w.commit(t, "mill", topics.Pins, topics.Partition("k", w.Kafka.Partitions), 1)
-	if err := w.wait(t, time.Minute); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, w.wait(t, time.Minute))
 }
 
 // begin sends records in a transaction of a new producer, and leaves it open.
@@ -295,9 +291,7 @@ func TestWait_WaitsForOpenTransaction(t *testing.T) {
 		t.Error("Wait returned, want it to wait for the open transaction")
 	}
 	must.OK(t, tx.EndTransaction(t.Context(), kgo.TryAbort))
-	if err := w.wait(t, time.Minute); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, w.wait(t, time.Minute))
 }
 
 // Wait waits for a process with a global table while it runs, but not after it has left.
@@ -314,9 +308,7 @@ func TestWait_IncludesGlobalTables(t *testing.T) {
 	}
 	_ = stop()
 	w.Send(w.deleted(t, "user:later", 1))
-	if err := w.wait(t, time.Minute); err != nil {
-		t.Errorf("Wait waits for a process that has left: %v", err)
-	}
+	must.OK(t, w.wait(t, time.Minute)) // it does not wait for a process that has left
 }
 
 // For a reader with one group per process, Wait waits for all running processes. Without any, it waits for the first to
@@ -349,9 +341,7 @@ func TestWait_IncludesEveryRunningProcess(t *testing.T) {
 			t.Fatalf("Wait returned with %d and %d of %d", len(first.values), len(second.values), i+2)
 		}
 	}
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, stop())
 	w.produce(topics.Edges, "c")
 	if err := wait(); err != nil || !second.once(22) || first.once(22) {
 		t.Errorf("after one has stopped: %v, want Wait to wait only for the other", err)
@@ -370,9 +360,7 @@ func TestWait_RetriesUnavailableBrokers(t *testing.T) {
 		resp.ErrorCode = kerr.UnknownServerError.Code
 		return resp, nil, true
 	})
-	if err := w.wait(t, time.Minute); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, w.wait(t, time.Minute))
 	if fails <= 3 {
 		t.Errorf("%d failures, want the faults to have been hit", fails)
 	}

@@ -184,9 +184,7 @@ func TestConfig_ValidateReportsEveryProblem(t *testing.T) {
 			t.Errorf("Validate = %v, want an error with %q", err, want)
 		}
 	}
-	if err := embedded.DefaultConfig().Validate(); err != nil {
-		t.Errorf("DefaultConfig: %v", err)
-	}
+	must.OK(t, embedded.DefaultConfig().Validate())
 }
 
 // Clients of this process connect in memory. A closed connection returns the error of the network, which clients retry.

@@ -168,9 +168,7 @@ func closedWithOpen(t *testing.T) (embedded.Config, *kgo.Client) {
 func TestServer_KeepsOpenTransactionOverRestart(t *testing.T) {
 	cfg, tx := closedWithOpen(t)
 	s := start(t, cfg)
-	if err := tx.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, tx.EndTransaction(t.Context(), kgo.TryCommit))
 	checkValues(t, s.Kafka(0), append(values("tx0", 0, 1, 2, 3), values("open", 0, 1, 2, 3)...))
 }
 
