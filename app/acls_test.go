@@ -37,15 +37,13 @@ func newRestricted(t *testing.T) *restricted {
 	for _, role := range topics.Roles() {
 		opts = append(opts, kfake.User(topics.ScramSHA256, role, securetest.Literal))
 	}
-	cluster, err := kfake.NewCluster(opts...)
-	must.OK(t, err)
+	cluster := must.Get(kfake.NewCluster(opts...))(t)
 	t.Cleanup(cluster.Close)
 	registry := srfake.New()
 	t.Cleanup(registry.Close)
 	f := &restricted{t, cluster.ListenAddrs(), registry.URL()}
 	f.run(root, "topics", "apply")
-	adm, err := topics.Kafka{Brokers: f.brokers, SASL: loginOf(root)}.Admin()
-	must.OK(t, err)
+	adm := must.Get(topics.Kafka{Brokers: f.brokers, SASL: loginOf(root)}.Admin())(t)
 	defer adm.Close()
 	for _, role := range topics.Roles() {
 		allow(t, adm, f.run(root, "topics", "acls", role, "--principal", "User:"+role))

@@ -73,8 +73,7 @@ func TestAdmin_ServesOnlyMetricsWithTokenBeyondLoopback(t *testing.T) {
 // adminOf returns a function that sends a request with a header to an admin server, and returns the status code.
 func adminOf(t *testing.T, cfg Config, scrape api.ScrapeCheck) func(url, header, value string) int {
 	t.Helper()
-	a, err := listenAdmin(cfg, scrape, prometheus.NewRegistry())
-	must.OK(t, err)
+	a := must.Get(listenAdmin(cfg, scrape, prometheus.NewRegistry()))(t)
 	t.Cleanup(func() { _ = a.listener.Close() })
 	return func(url, header, value string) int {
 		r, w := httptest.NewRequest("GET", url, nil), httptest.NewRecorder()

@@ -15,8 +15,7 @@ import (
 
 // The tables of failures must name only existing alerts, and a test for each failure.
 func TestOperations_FailuresNameExistingAlertsAndTests(t *testing.T) {
-	text, err := os.ReadFile("../docs/operations/failures.md")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("../docs/operations/failures.md"))(t)
 	tables, rest, found := strings.Cut(string(text), "\n## Refill a feed store\n")
 	if !found || rest == "" {
 		t.Fatal("docs/operations/failures.md: no tables before the section on refills")
@@ -75,8 +74,7 @@ func (s *started) gauges(metric, label string) map[string]float64 {
 func (s *started) awaitNotReadyMetric() {
 	s.t.Helper()
 	eventually.True(s.t, "smartfeed_ready is 0", func() bool {
-		families, err := s.metrics.Gather()
-		must.OK(s.t, err)
+		families := must.Get(s.metrics.Gather())(s.t)
 		at := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "smartfeed_ready" })
 		return families[at].GetMetric()[0].GetGauge().GetValue() == 0
 	})

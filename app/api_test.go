@@ -68,8 +68,7 @@ func post[T any](s httpAPI, path, body string) (answer T) {
 // jsonText returns a value as JSON.
 func jsonText(t *testing.T, v any) string {
 	t.Helper()
-	text, err := json.Marshal(v)
-	must.OK(t, err)
+	text := must.Get(json.Marshal(v))(t)
 	return string(text)
 }
 

@@ -128,8 +128,7 @@ func TestPeers_AuthenticateOverTLS(t *testing.T) {
 	pools := startPieces(t, role(shared), processing(topics.RowGroups()))
 	front := startPieces(t, role(shared), serving())
 	stranger := startPieces(t, role(other), serving())
-	settings, err := front.cfg.Peers.TLS.Config()
-	must.OK(t, err)
+	settings := must.Get(front.cfg.Peers.TLS.Config())(t)
 	waiting := func(at *started) error {
 		c, err := client.New(client.Config{Address: at.server.Addr(), Token: ada, TLS: settings})
 		must.OK(t, err)
@@ -152,10 +151,8 @@ func postTLS(t *testing.T, settings *tls.Config, url, body string) int {
 	defer transport.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
-	must.OK(t, err)
-	res, err := (&http.Client{Transport: transport}).Do(req)
-	must.OK(t, err)
+	req := must.Get(http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body)))(t)
+	res := must.Get((&http.Client{Transport: transport}).Do(req))(t)
 	defer res.Body.Close()
 	return res.StatusCode
 }

@@ -48,8 +48,7 @@ func TestBackup_MirrorOfInputsRestoresEverything(t *testing.T) {
 // mirror copies topics like MirrorMaker: it keeps partitions, keys, values and headers, but not offsets or topic ids.
 func mirror(t *testing.T, from, to *embedded.Server, names ...string) {
 	t.Helper()
-	log, err := topics.NewLog(from.Kafka(0))
-	must.OK(t, err)
+	log := must.Get(topics.NewLog(from.Kafka(0)))(t)
 	defer log.Close()
 	out, err := to.Kafka(0).Client(
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
@@ -74,8 +73,7 @@ func mirror(t *testing.T, from, to *embedded.Server, names ...string) {
 // Only records of external producers cannot be recomputed. The runbook must name each topic with such records, or refer to the
 // generated list of input topics.
 func TestBackup_RunbookNamesTopicsThatCannotBeRecomputed(t *testing.T) {
-	text, err := os.ReadFile("../docs/operations/failures.md")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("../docs/operations/failures.md"))(t)
 	_, section, found := strings.Cut(string(text), "\n## Backup and restore\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	if !found {

@@ -348,8 +348,7 @@ func TestRemains_ReportDeletionTimeOfActions(t *testing.T) {
 		// file, 6 hours until the next check.
 		{&withPinot, "after midnight", "Pinot", "2026-02-27 00:10", "2026-04-05 14:15"},
 	} {
-		now, err := time.Parse("2006-01-02 15:04", c.now)
-		must.OK(t, err)
+		now := must.Get(time.Parse("2006-01-02 15:04", c.now))(t)
 		got := c.cfg.Remains(now)[0]
 		if until := got.Until.Format("2006-01-02 15:04"); got.Where != c.where || until != c.want {
 			t.Errorf("%s, %s: in %s until %s, want until %s", c.where, c.arrived, got.Where, until, c.want)

@@ -25,8 +25,7 @@ func TestExampleConfig_ContainsEveryDefault(t *testing.T) {
 	if os.Getenv("UPDATE") != "" {
 		must.OK(t, os.WriteFile(exampleFile, text.Bytes(), 0o644))
 	}
-	file, err := os.ReadFile(exampleFile)
-	must.OK(t, err)
+	file := must.Get(os.ReadFile(exampleFile))(t)
 	if diff := cmp.Diff(text.String(), string(file)); diff != "" {
 		t.Errorf("%s differs from the output of `smartfeed config show --docs` (UPDATE=1 go test ./app -run ExampleConfig rewrites it):\n%s", exampleFile, diff)
 	}

@@ -91,8 +91,7 @@ func dialled(n *faultnet.Net) opener {
 func startFaulty(t *testing.T, pieces []opener, change func(*Config)) *faulty {
 	t.Helper()
 	broker := startBroker(t)
-	at, err := url.Parse(broker.RegistryURL())
-	must.OK(t, err)
+	at := must.Get(url.Parse(broker.RegistryURL()))(t)
 	f := &faulty{components: map[string]*breakable{}, net: faultnet.New(), registry: httptest.NewServer(httputil.NewSingleHostReverseProxy(at))}
 	t.Cleanup(f.registry.Close)
 	cfg := roleConfig(t, broker)

@@ -46,8 +46,7 @@ type benchProduct struct {
 func startBench(b *testing.B) *benchProduct {
 	b.Helper()
 	cfg := testConfig(b.TempDir())
-	p, err := openApp(b.Context(), cfg, slog.New(slog.DiscardHandler), everything())
-	must.OK(b, err)
+	p := must.Get(openApp(b.Context(), cfg, slog.New(slog.DiscardHandler), everything()))(b)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(ctx) }()
@@ -134,8 +133,7 @@ func (p *benchProduct) ask(body []byte) (took time.Duration, answer []byte) {
 
 func request(b testing.TB, req feature.Request) []byte {
 	b.Helper()
-	body, err := json.Marshal(req)
-	must.OK(b, err)
+	body := must.Get(json.Marshal(req))(b)
 	return body
 }
 

@@ -408,8 +408,7 @@ func TestWait_IncludesPinot(t *testing.T) {
 		return strings.Contains(err.Error(), "pinot")
 	})
 	seconds := func() float64 {
-		value, err := strconv.ParseFloat(s.metric("smartfeed_features_lag_seconds"), 64)
-		must.OK(t, err)
+		value := must.Get(strconv.ParseFloat(s.metric("smartfeed_features_lag_seconds"), 64))(t)
 		return value
 	}
 	eventually.True(t, "the gauge reports waiting actions", func() bool { return seconds() > 1 })

@@ -113,8 +113,7 @@ func TestOpenOwnSinks_FillsNoCluster(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Dir = t.TempDir()
 	cfg.FeedStore.Cassandra.Primary.Hosts = []string{deaf}
-	p, err := openApp(t.Context(), cfg, slog.New(slog.DiscardHandler), []opener{(*App).openFeedStore, (*App).openOwnSinks})
-	must.OK(t, err)
+	p := must.Get(openApp(t.Context(), cfg, slog.New(slog.DiscardHandler), []opener{(*App).openFeedStore, (*App).openOwnSinks}))(t)
 	if len(p.components) != 2 || p.components[0].Name != "feed-store-primary" || p.components[1].Name != "configuration" {
 		t.Errorf("components %+v, want only the connection to the cluster, and the reload that every process has", p.components)
 	}

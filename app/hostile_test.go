@@ -89,8 +89,7 @@ func TestEvents_RejectsBadLines(t *testing.T) {
 func TestGroups_ContinueAfterInvalidRecords(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
-	client, err := s.kafka.Client()
-	must.OK(t, err)
+	client := must.Get(s.kafka.Client())(t)
 	defer client.Close()
 	garbage := [][]byte{
 		nil, {}, {0}, []byte("not avro at all"),
@@ -110,8 +109,7 @@ func TestGroups_ContinueAfterInvalidRecords(t *testing.T) {
 		}
 	}
 	s.checkProcesses(2)
-	out, err := s.run("dead-letters", "list", "--limit", "1000")
-	must.OK(t, err)
+	out := must.Get(s.run("dead-letters", "list", "--limit", "1000"))(t)
 	for _, topic := range []string{topics.Pins, topics.Follows, topics.Actions, topics.Users, topics.Publications, topics.Deliveries,
 		topics.Served, topics.Edges, topics.FeedEntries, topics.ActionsEnriched} {
 		if !strings.Contains(out, topic) {
@@ -128,8 +126,7 @@ func TestGroups_ContinueAfterInvalidRecords(t *testing.T) {
 
 func TestStart_ReportsEveryMistake(t *testing.T) {
 	t.Parallel()
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	must.OK(t, err)
+	taken := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer taken.Close()
 	file := filepath.Join(t.TempDir(), "a-file")
 	must.OK(t, os.WriteFile(file, nil, 0o600))

@@ -37,8 +37,7 @@ func TestLanguage_OfUserBoostsCandidates(t *testing.T) {
 		t.Errorf("affinities %+v, want those for a language and an author", state.Affinities)
 	}
 	s.checkNoLoss()
-	log, err := topics.NewLog(s.kafka)
-	must.OK(t, err)
+	log := must.Get(topics.NewLog(s.kafka))(t)
 	defer log.Close()
 	weighted := map[string]bool{}
 	must.OK(t, log.ReadAll(t.Context(), topics.EdgeWeights, func(r *kgo.Record) error {

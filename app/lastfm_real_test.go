@@ -71,8 +71,7 @@ feature: {timeout: 1m}
 	for _, args := range [][]string{{"topics", "apply"}, {"feed-store", "apply"}, {"pinot", "apply"}} {
 		configured(t, r.file, args...)
 	}
-	definitions, err := feature.Load("")
-	must.OK(t, err)
+	definitions := must.Get(feature.Load(""))(t)
 	for _, d := range definitions {
 		if d.Entity == feature.User && len(r.features) < 10 {
 			r.features = append(r.features, d.Name)
@@ -128,16 +127,13 @@ func used(t *testing.T, pids ...int) string {
 	t.Helper()
 	ticks, kib := int64(0), int64(0)
 	for _, pid := range pids {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		must.OK(t, err)
+		stat := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)))(t)
 		_, rest, _ := bytes.Cut(stat, []byte(") "))             // from the third field on
 		for _, f := range strings.Fields(string(rest))[11:13] { // utime, stime
-			n, err := strconv.ParseInt(f, 10, 64)
-			must.OK(t, err)
+			n := must.Get(strconv.ParseInt(f, 10, 64))(t)
 			ticks += n
 		}
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		must.OK(t, err)
+		status := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)))(t)
 		for line := range strings.Lines(string(status)) {
 			if value, is := strings.CutPrefix(line, "VmHWM:"); is {
 				var n int64
@@ -156,14 +152,11 @@ func session(t *testing.T, name string) (pids []int) {
 	if dir == "" {
 		dir = "../.ci/state"
 	}
-	text, err := os.ReadFile(filepath.Join(dir, name+".pid"))
-	must.OK(t, err)
+	text := must.Get(os.ReadFile(filepath.Join(dir, name+".pid")))(t)
 	leader := strings.TrimSpace(string(text))
-	all, err := exec.Command("ps", "-o", "pid=", "-s", leader).Output()
-	must.OK(t, err)
+	all := must.Get(exec.Command("ps", "-o", "pid=", "-s", leader).Output())(t)
 	for _, f := range strings.Fields(string(all)) {
-		pid, err := strconv.Atoi(f)
-		must.OK(t, err)
+		pid := must.Get(strconv.Atoi(f))(t)
 		if syscall.Kill(pid, 0) == nil {
 			pids = append(pids, pid)
 		}

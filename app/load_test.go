@@ -55,8 +55,7 @@ func (l loaded) quantile(code int, q float64) time.Duration {
 // generate generates the load in another process.
 func (l load) generate(b *testing.B) loaded {
 	b.Helper()
-	what, err := json.Marshal(l)
-	must.OK(b, err)
+	what := must.Get(json.Marshal(l))(b)
 	ctx, cancel := context.WithTimeout(b.Context(), l.For+time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestLoad_GeneratesInOtherProcess$")
@@ -79,8 +78,7 @@ func TestLoad_GeneratesInOtherProcess(t *testing.T) {
 	}
 	var l load
 	must.OK(t, json.NewDecoder(os.Stdin).Decode(&l))
-	result, err := l.run()
-	must.OK(t, err)
+	result := must.Get(l.run())(t)
 	must.OK(t, json.NewEncoder(os.Stdout).Encode(result))
 }
 

@@ -32,21 +32,18 @@ type metric struct {
 // described adds the metrics of a product to found.
 func described(t *testing.T, found map[string]metric, cfg Config, pieces ...opener) {
 	t.Helper()
-	p, err := openApp(t.Context(), cfg, slog.New(slog.DiscardHandler), pieces)
-	must.OK(t, err)
+	p := must.Get(openApp(t.Context(), cfg, slog.New(slog.DiscardHandler), pieces))(t)
 	all := make(chan *prometheus.Desc)
 	go func() {
 		defer close(all)
 		p.metrics.Describe(all)
 	}()
 	kinds := map[string]string{} // of the metrics that have values
-	families, err := p.metrics.Gather()
-	must.OK(t, err)
+	families := must.Get(p.metrics.Gather())(t)
 	for _, f := range families {
 		kinds[f.GetName()] = strings.ToLower(f.GetType().String())
 	}
-	problems, err := promlint.NewWithMetricFamilies(families).Lint()
-	must.OK(t, err)
+	problems := must.Get(promlint.NewWithMetricFamilies(families).Lint())(t)
 	for _, l := range problems {
 		t.Errorf("%s: %s", l.Metric, l.Text)
 	}
@@ -107,8 +104,7 @@ func allMetrics(t *testing.T) map[string]metric {
 func expressions(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	text, err := os.ReadFile("../deploy/monitoring/grafana/smartfeed.json")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("../deploy/monitoring/grafana/smartfeed.json"))(t)
 	var dashboard struct {
 		Panels []struct {
 			ID      int
@@ -132,8 +128,7 @@ func expressions(t *testing.T) map[string]string {
 func TestDashboards_DescribePanelsAndSelectByVariables(t *testing.T) {
 	selector := regexp.MustCompile(`\b(smartfeed_group_)?\w+{[^}]*}`)
 	for file, variables := range map[string]int{"smartfeed.json": 4, "servers.json": 3} {
-		text, err := os.ReadFile("../deploy/monitoring/grafana/" + file)
-		must.OK(t, err)
+		text := must.Get(os.ReadFile("../deploy/monitoring/grafana/" + file))(t)
 		var dashboard struct {
 			Panels []struct {
 				Type, Title, Description string
@@ -179,8 +174,7 @@ type rule struct {
 
 func alerts(t *testing.T) map[string]rule {
 	t.Helper()
-	text, err := os.ReadFile("../deploy/monitoring/alerts.yml")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("../deploy/monitoring/alerts.yml"))(t)
 	var rules struct{ Groups []struct{ Rules []rule } }
 	must.OK(t, yaml.Unmarshal(text, &rules))
 	found := map[string]rule{}
@@ -254,8 +248,7 @@ func TestMetrics_MatchGoldenFile(t *testing.T) {
 		must.OK(t, os.MkdirAll("testdata", 0o755))
 		must.OK(t, os.WriteFile(file, []byte(got), 0o644))
 	}
-	want, err := os.ReadFile(file)
-	must.OK(t, err)
+	want := must.Get(os.ReadFile(file))(t)
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
 		t.Errorf("metrics differ from %s (-want +got):\n%s", file, diff)
 	}
@@ -263,8 +256,7 @@ func TestMetrics_MatchGoldenFile(t *testing.T) {
 
 // Each objective in docs/operations/monitor.md must have a histogram, an alert, and a panel.
 func TestObjectives_HaveAlertAndPanel(t *testing.T) {
-	text, err := os.ReadFile("../docs/operations/monitor.md")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("../docs/operations/monitor.md"))(t)
 	known, rules := allMetrics(t), alerts(t)
 	objectives := regexp.MustCompile("(?m)^\\| .* \\| `(smartfeed_\\w+)`[^|]*\\|[^|]*\\| (\\w+) \\|$").FindAllStringSubmatch(string(text), -1)
 	if len(objectives) < 7 {
@@ -288,11 +280,9 @@ func TestObjectives_HaveAlertAndPanel(t *testing.T) {
 // The documents name only existing metrics, also in queries.
 func TestOperations_NameExistingMetrics(t *testing.T) {
 	known, named := allMetrics(t), 0
-	guides, err := filepath.Glob("../docs/*/*.md")
-	must.OK(t, err)
+	guides := must.Get(filepath.Glob("../docs/*/*.md"))(t)
 	for _, guide := range guides {
-		text, err := os.ReadFile(guide)
-		must.OK(t, err)
+		text := must.Get(os.ReadFile(guide))(t)
 		for _, name := range regexp.MustCompile(`\bsmartfeed_[a-z_]*[a-z]\b`).FindAllString(string(text), -1) {
 			named++
 			if _, exists := known[strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_count")]; !exists {
@@ -307,18 +297,15 @@ func TestOperations_NameExistingMetrics(t *testing.T) {
 
 // docs/operations/monitor.md lists the drop reasons and effects of the groups.
 func TestMonitor_ListsDropReasonsAndEffects(t *testing.T) {
-	text, err := os.ReadFile("../docs/operations/monitor.md")
-	must.OK(t, err)
-	files, err := filepath.Glob("../processors/*/*.go")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("../docs/operations/monitor.md"))(t)
+	files := must.Get(filepath.Glob("../processors/*/*.go"))(t)
 	declared := regexp.MustCompile(`\b(?:(?:drop|lack|effect)[A-Z]\w*\s+= |tx\.(?:Count|Effect)\()"(\w+)"`)
 	found := 0
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		code, err := os.ReadFile(file)
-		must.OK(t, err)
+		code := must.Get(os.ReadFile(file))(t)
 		for _, m := range declared.FindAllStringSubmatch(string(code), -1) {
 			found++
 			if !strings.Contains(string(text), "`"+m[1]+"`") {
@@ -362,8 +349,7 @@ func panelExpressions(t *testing.T) (panels string) {
 
 // Every alert links to its section in docs/operations/runbooks.md, and the section is complete. There are no other sections.
 func TestAlerts_HaveRunbooks(t *testing.T) {
-	text, err := os.ReadFile("../docs/operations/runbooks.md")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("../docs/operations/runbooks.md"))(t)
 	sections := map[string]string{}
 	for _, section := range strings.Split(string(text), "\n## ")[1:] {
 		name, body, _ := strings.Cut(section, "\n")

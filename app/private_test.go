@@ -22,8 +22,7 @@ func TestState_IsNotReadableByOthers(t *testing.T) {
 		t.Fatalf("got %q, %v, want the directories of partitions", parts, err)
 	}
 	for _, path := range append(append(inside, parts...), dir) {
-		info, err := os.Stat(path)
-		must.OK(t, err)
+		info := must.Get(os.Stat(path))(t)
 		if info.IsDir() && info.Mode().Perm() != 0o700 {
 			t.Errorf("%s: got %v, want 0700", path, info.Mode())
 		}

@@ -128,8 +128,7 @@ func launch(t *testing.T, cfg Config, log *slog.Logger, pieces []opener) *starte
 
 func launchWith(t *testing.T, o Options, pieces []opener) *started {
 	t.Helper()
-	p, err := openParts(t.Context(), o, pieces)
-	must.OK(t, err)
+	p := must.Get(openParts(t.Context(), o, pieces))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(ctx) }()
@@ -210,8 +209,7 @@ type dataset struct {
 
 func readDataset(t *testing.T, dir string) *dataset {
 	t.Helper()
-	set, err := lastfm.Read(os.DirFS(dir))
-	must.OK(t, err)
+	set := must.Get(lastfm.Read(os.DirFS(dir)))(t)
 	d := &dataset{dir: dir, last: lastAction(), product: oracle.New(oracle.Config{HalfLife: DefaultConfig().Fanout.ScoreHalfLife})}
 	shift := set.ShiftTo(d.last)
 	for line := range set.Users(shift) {

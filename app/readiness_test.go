@@ -37,8 +37,7 @@ func TestReadiness_ReportsProgressOfGroup(t *testing.T) {
 
 // Before Run, every component is not ready, and the global tables are unread.
 func TestReadiness_NamesEveryPartBeforeRun(t *testing.T) {
-	p, err := openApp(t.Context(), testConfig(t.TempDir()), slog.New(slog.DiscardHandler), everything())
-	must.OK(t, err)
+	p := must.Get(openApp(t.Context(), testConfig(t.TempDir()), slog.New(slog.DiscardHandler), everything()))(t)
 	defer func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)

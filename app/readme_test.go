@@ -22,8 +22,7 @@ type step struct {
 // "> " continue it, and the lines after it are its output.
 func consoleSteps(t *testing.T, file string) []step {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	must.OK(t, err)
+	text := must.Get(os.ReadFile(file))(t)
 	var steps []step
 	for _, block := range regexp.MustCompile("(?s)```console\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 		for line := range strings.Lines(block[1]) {
@@ -54,8 +53,7 @@ func TestReadme_PrintsDocumentedOutput(t *testing.T) {
 	if len(steps) < 10 {
 		t.Fatalf("found only %d commands in README.md", len(steps))
 	}
-	guides, err := filepath.Glob("../docs/how-to/*.md")
-	must.OK(t, err)
+	guides := must.Get(filepath.Glob("../docs/how-to/*.md"))(t)
 	for _, file := range guides {
 		steps = append(steps, consoleSteps(t, file)...)
 	}

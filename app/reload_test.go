@@ -43,8 +43,7 @@ func startReloading(t *testing.T, text string) (s *started, path string) {
 		err := config.Load(&cfg, config.Source{File: path})
 		return cfg, err
 	}
-	cfg, err := load()
-	must.OK(t, err)
+	cfg := must.Get(load())(t)
 	shortHandover(&cfg)
 	s = launchWith(t, Options{Config: cfg, File: ConfigFile{path, load}, Log: slog.New(slog.DiscardHandler)}, everything())
 	eventually.True(t, "ready", func() bool { return len(s.missing()) == 0 })

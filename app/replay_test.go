@@ -114,10 +114,8 @@ func bruteForce(t *testing.T, cfg Config, events []map[string]any) *dataset {
 		return q
 	}})}
 	for _, e := range events {
-		text, err := json.Marshal(e)
-		must.OK(t, err)
-		line, err := schemas.ParseLine(text)
-		must.OK(t, err)
+		text := must.Get(json.Marshal(e))(t)
+		line := must.Get(schemas.ParseLine(text))(t)
 		d.product.Apply(line)
 	}
 	for n := range replayReaders {

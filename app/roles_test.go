@@ -26,8 +26,7 @@ func startBroker(t *testing.T) *embedded.Server {
 	cfg := embedded.DefaultConfig()
 	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
-	broker, err := embedded.Start(t.Context(), cfg, log)
-	must.OK(t, err)
+	broker := must.Get(embedded.Start(t.Context(), cfg, log))(t)
 	t.Cleanup(func() {
 		if err := broker.Close(); err != nil {
 			t.Error(err)

@@ -81,8 +81,7 @@ func (e *echo) sawCanary() bool {
 // someKeys returns a JSON web key set.
 func someKeys(t *testing.T) []byte {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must.OK(t, err)
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	point, err := key.PublicKey.Bytes() // 4, then both coordinates
 	must.OK(t, err)
 	text := base64.RawURLEncoding.EncodeToString

@@ -185,8 +185,7 @@ func (g *guarded) checkMaterialized() {
 // openStore opens a feed store until the test ends.
 func openStore(t *testing.T, name string, cfg cassandra.Config, at cassandra.Cluster) *cassandra.Store {
 	t.Helper()
-	s, err := cassandra.New(name, cfg, at, DefaultConfig().FeedStore.MaxItems, slog.New(slog.NewTextHandler(t.Output(), nil)))
-	must.OK(t, err)
+	s := must.Get(cassandra.New(name, cfg, at, DefaultConfig().FeedStore.MaxItems, slog.New(slog.NewTextHandler(t.Output(), nil))))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -317,12 +316,10 @@ func parseACL(t *testing.T, args []string) *kadm.ACLBuilder {
 	case *id != "":
 		b = b.TransactionalIDs(*id)
 	}
-	p, err := kmsg.ParseACLResourcePatternType(*pattern)
-	must.OK(t, err)
+	p := must.Get(kmsg.ParseACLResourcePatternType(*pattern))(t)
 	var ops []kadm.ACLOperation
 	for _, name := range *names {
-		op, err := kmsg.ParseACLOperation(name)
-		must.OK(t, err)
+		op := must.Get(kmsg.ParseACLOperation(name))(t)
 		ops = append(ops, op)
 	}
 	return b.ResourcePatternType(p).Operations(ops...)

@@ -46,8 +46,7 @@ const filledRecord = 100 << 10
 // fillTopics produces four long records to each topic that is not one of serveReads. It returns their number by topic.
 func fillTopics(t *testing.T, broker *embedded.Server) map[string]int {
 	t.Helper()
-	client, err := broker.Kafka(topics.EmbeddedPartitions).Client()
-	must.OK(t, err)
+	client := must.Get(broker.Kafka(topics.EmbeddedPartitions).Client())(t)
 	defer client.Close()
 	value := make([]byte, filledRecord)
 	for i := range value {
@@ -74,8 +73,7 @@ func readEverything(t *testing.T, broker *embedded.Server, records map[string]in
 	for name, n := range records {
 		names, left = append(names, name), left+n
 	}
-	client, err := broker.Kafka(topics.EmbeddedPartitions).Client(kgo.ConsumeTopics(names...))
-	must.OK(t, err)
+	client := must.Get(broker.Kafka(topics.EmbeddedPartitions).Client(kgo.ConsumeTopics(names...)))(t)
 	defer client.Close()
 	for left > 0 {
 		polled := client.PollFetches(t.Context())

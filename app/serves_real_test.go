@@ -78,12 +78,9 @@ func actionsIn(t *testing.T) int {
 func (r *realProduct) fill(actions int) {
 	r.t.Helper()
 	kafka := topics.Kafka{Brokers: []string{r.at[0]}, Partitions: r.partitions}
-	registry, err := schemas.NewRegistry("http://" + r.at[1] + "/apis/ccompat/v7")
-	must.OK(r.t, err)
-	streams, err := topics.Open(r.t.Context(), registry)
-	must.OK(r.t, err)
-	client, err := kafka.Client()
-	must.OK(r.t, err)
+	registry := must.Get(schemas.NewRegistry("http://" + r.at[1] + "/apis/ccompat/v7"))(r.t)
+	streams := must.Get(topics.Open(r.t.Context(), registry))(r.t)
+	client := must.Get(kafka.Client())(r.t)
 	defer client.Close()
 	produced := func(_ *kgo.Record, err error) {
 		if err != nil {
@@ -93,14 +90,12 @@ func (r *realProduct) fill(actions int) {
 	began, now := time.Now(), schemas.MicrosOf(time.Now())
 	for i := range actions {
 		a := filledAction(i, now)
-		value, err := streams.ActionsEnriched.Encode(&a)
-		must.OK(r.t, err)
+		value := must.Get(streams.ActionsEnriched.Encode(&a))(r.t)
 		client.Produce(r.t.Context(), &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte(a.Actor), Value: value}, produced)
 	}
 	for i := range actions / 5 {
 		p := schemas.PinAttributes{Pin: schemas.PinID(fmt.Sprint("pin:filled-", i)), Version: 1, Attributes: map[string]string{"price": strconv.Itoa(i % 90)}}
-		value, err := streams.PinAttributes.Encode(&p)
-		must.OK(r.t, err)
+		value := must.Get(streams.PinAttributes.Encode(&p))(r.t)
 		client.Produce(r.t.Context(), &kgo.Record{Topic: topics.PinAttributes, Key: []byte(p.Pin), Value: value}, produced)
 	}
 	must.OK(r.t, client.Flush(r.t.Context()))
@@ -130,8 +125,7 @@ type work struct {
 
 func workOf(t *testing.T, c *child) (w work) {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", c.cmd.Process.Pid))
-	must.OK(t, err)
+	text := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/io", c.cmd.Process.Pid)))(t)
 	must.Get(fmt.Sscanf(string(text), "rchar: %d", &w.read))(t)
 	w.cpu = testchild.CPU(t, c.cmd.Process.Pid)
 	return w

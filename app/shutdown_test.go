@@ -62,8 +62,7 @@ func TestShutdownTimeout_CoversRequests(t *testing.T) {
 
 // Requests in flight need the stores, the groups and the global tables.
 func TestShutdown_StopsServerFirst(t *testing.T) {
-	p, err := openApp(t.Context(), testConfig(t.TempDir()), slog.New(slog.DiscardHandler), everything())
-	must.OK(t, err)
+	p := must.Get(openApp(t.Context(), testConfig(t.TempDir()), slog.New(slog.DiscardHandler), everything()))(t)
 	defer p.Close()
 	var first []string
 	for _, component := range p.components {

@@ -31,8 +31,7 @@ func TestStatus_OmitsDataOfUnavailableBroker(t *testing.T) {
 		t.Error("without groups: got null, want an empty list")
 	}
 	s.groups = groups
-	away, err := topics.NewLog(topics.Kafka{Brokers: []string{freeAddress(t)}, Partitions: s.kafka.Partitions})
-	must.OK(t, err)
+	away := must.Get(topics.NewLog(topics.Kafka{Brokers: []string{freeAddress(t)}, Partitions: s.kafka.Partitions}))(t)
 	defer away.Close()
 	there := s.ends
 	s.ends = away

@@ -23,8 +23,7 @@ const stepMark = "\x01 end of step "
 // tutorials returns the files of the tutorials.
 func tutorials(t *testing.T) []string {
 	t.Helper()
-	files, err := filepath.Glob("../docs/tutorials/*.md")
-	must.OK(t, err)
+	files := must.Get(filepath.Glob("../docs/tutorials/*.md"))(t)
 	if len(files) < 4 {
 		t.Fatalf("tutorials found: %q", files)
 	}
@@ -80,17 +79,14 @@ func runTutorial(t *testing.T, file string) {
 // The Go code in the tutorials must be code of the examples.
 func TestTutorials_ShowCodeOfExamples(t *testing.T) {
 	var code strings.Builder
-	examples, err := filepath.Glob("../examples/*/main.go")
-	must.OK(t, err)
+	examples := must.Get(filepath.Glob("../examples/*/main.go"))(t)
 	for _, file := range examples {
-		text, err := os.ReadFile(file)
-		must.OK(t, err)
+		text := must.Get(os.ReadFile(file))(t)
 		code.Write(text)
 	}
 	blocks := 0
 	for _, file := range tutorials(t) {
-		text, err := os.ReadFile(file)
-		must.OK(t, err)
+		text := must.Get(os.ReadFile(file))(t)
 		for _, block := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 			blocks++
 			if !strings.Contains(code.String(), block[1]) {

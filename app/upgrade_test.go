@@ -79,8 +79,7 @@ func (c *child) countsOf(name string) map[schemas.UserID]int {
 	for n := range upgradeReaders {
 		users = append(users, upgradeReader(n))
 	}
-	values, err := c.reads().Features(c.t.Context(), []string{name}, users, time.Now())
-	must.OK(c.t, err)
+	values := must.Get(c.reads().Features(c.t.Context(), []string{name}, users, time.Now()))(c.t)
 	counts := map[schemas.UserID]int{}
 	for user, of := range values {
 		var n int
@@ -114,8 +113,7 @@ func (c *child) writeState() recorded {
 	c.publish(s.events...)
 	for n := range upgradeReaders {
 		for range n + 1 { // one user has seen almost everything, and another one little
-			page, err := c.reads().Visit(c.t.Context(), upgradeReader(n))
-			must.OK(c.t, err)
+			page := must.Get(c.reads().Visit(c.t.Context(), upgradeReader(n)))(c.t)
 			r.Shown[upgradeReader(n)] = append(freshOf(page), r.Shown[upgradeReader(n)]...)
 		}
 	}
@@ -232,8 +230,7 @@ func (u *upgrading) check() map[schemas.UserID][]schemas.PinID {
 		user := upgradeReader(n)
 		before := u.before.Shown[user]
 		u.c.until("all pins were shown to "+string(user), func() bool {
-			page, err := u.c.reads().Visit(t.Context(), user)
-			must.OK(t, err)
+			page := must.Get(u.c.reads().Visit(t.Context(), user))(t)
 			fresh := freshOf(page)
 			u.shown[user] = append(fresh, u.shown[user]...)
 			return len(fresh) == 0 && len(page.Degraded) == 0
@@ -312,8 +309,7 @@ func testUpgrade(t *testing.T, former, dir string, before recorded) {
 	}
 	back.publish(event(time.Now(), "back", "pins", "user:author-0", "create", "pin:back", nil))
 	for user := range feeds {
-		page, err := back.reads().Visit(t.Context(), user)
-		must.OK(t, err)
+		page := must.Get(back.reads().Visit(t.Context(), user))(t)
 		if got := freshOf(page); !slices.Equal(got, []schemas.PinID{"pin:back"}) {
 			t.Errorf("%s gets %v after the way back, want pin:back", user, got)
 		}
@@ -328,8 +324,7 @@ func TestUpgrade_ContinuesRecordedState(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	unpack(t, upgradeState, dir)
-	text, err := os.ReadFile(filepath.Join(dir, "recorded.json"))
-	must.OK(t, err)
+	text := must.Get(os.ReadFile(filepath.Join(dir, "recorded.json")))(t)
 	var before recorded
 	must.OK(t, json.Unmarshal(text, &before))
 	before.Saves = nil
@@ -360,8 +355,7 @@ func TestUpgrade_Record(t *testing.T) {
 	c.start()
 	before := c.writeState()
 	c.drain()
-	text, err := json.MarshalIndent(before, "", "  ")
-	must.OK(t, err)
+	text := must.Get(json.MarshalIndent(before, "", "  "))(t)
 	must.OK(t, os.WriteFile(filepath.Join(dir, "recorded.json"), text, 0o600))
 	pack(t, upgradeState, dir)
 }
@@ -386,10 +380,8 @@ func buildRelease(t *testing.T, commit string) string {
 // pack writes a directory to an archive.
 func pack(t *testing.T, archive, dir string) {
 	t.Helper()
-	f, err := os.Create(archive)
-	must.OK(t, err)
-	small, err := gzip.NewWriterLevel(f, gzip.BestCompression)
-	must.OK(t, err)
+	f := must.Get(os.Create(archive))(t)
+	small := must.Get(gzip.NewWriterLevel(f, gzip.BestCompression))(t)
 	files := tar.NewWriter(small)
 	must.OK(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
@@ -417,11 +409,9 @@ func pack(t *testing.T, archive, dir string) {
 // unpack restores a directory from an archive.
 func unpack(t *testing.T, archive, dir string) {
 	t.Helper()
-	f, err := os.Open(archive)
-	must.OK(t, err)
+	f := must.Get(os.Open(archive))(t)
 	defer f.Close()
-	small, err := gzip.NewReader(f)
-	must.OK(t, err)
+	small := must.Get(gzip.NewReader(f))(t)
 	for files := tar.NewReader(small); ; {
 		header, err := files.Next()
 		if err == io.EOF {
@@ -430,8 +420,7 @@ func unpack(t *testing.T, archive, dir string) {
 		must.OK(t, err)
 		path := filepath.Join(dir, header.Name)
 		must.OK(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		text, err := io.ReadAll(files)
-		must.OK(t, err)
+		text := must.Get(io.ReadAll(files))(t)
 		must.OK(t, os.WriteFile(path, text, 0o600))
 	}
 }

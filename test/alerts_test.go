@@ -37,8 +37,7 @@ type rule struct {
 // readRules returns the alerts by name.
 func readRules(t *testing.T) map[string]rule {
 	t.Helper()
-	text, err := os.ReadFile("deploy/monitoring/alerts.yml")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("deploy/monitoring/alerts.yml"))(t)
 	var file struct{ Groups []struct{ Rules []rule } }
 	must.OK(t, yaml.Unmarshal(text, &file))
 	rules := map[string]rule{}
@@ -60,8 +59,7 @@ type alertCase struct {
 // readCases returns the cases of alerts.txt by alert.
 func readCases(t *testing.T) map[string][]alertCase {
 	t.Helper()
-	text, err := os.ReadFile("test/testdata/alerts.txt")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("test/testdata/alerts.txt"))(t)
 	cases, alert := map[string][]alertCase{}, ""
 	for line := range strings.Lines(string(text)) {
 		kind, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -217,8 +215,7 @@ func TestAlerts_FireOnlyForTheirFailure(t *testing.T) {
 
 // Prometheus must accept the queries in the runbooks.
 func TestRunbooks_HaveValidQueries(t *testing.T) {
-	text, err := os.ReadFile("docs/operations/runbooks.md")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("docs/operations/runbooks.md"))(t)
 	queries := regexp.MustCompile("`([^`]*smartfeed_[^`]*)`").FindAllStringSubmatch(string(text), -1)
 	for _, query := range queries {
 		metrics{}.evaluate(t, query[1], 0)
@@ -274,11 +271,9 @@ func TestAlerts_AreSilentForHealthyProcess(t *testing.T) {
 // scrape returns the metrics that an address serves, by the labels of the series.
 func scrape(t *testing.T, address string) map[string]promql.Sample {
 	t.Helper()
-	res, err := http.Get("http://" + address + "/metrics")
-	must.OK(t, err)
+	res := must.Get(http.Get("http://" + address + "/metrics"))(t)
 	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	must.OK(t, err)
+	text := must.Get(io.ReadAll(res.Body))(t)
 	found := map[string]promql.Sample{}
 	lines := textparse.NewPromParser(text, labels.NewSymbolTable())
 	for {

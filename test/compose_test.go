@@ -27,13 +27,12 @@ func loadProject(t *testing.T, overrides ...string) *types.Project {
 	for _, name := range overrides {
 		files = append(files, types.ConfigFile{Filename: name})
 	}
-	project, err := loader.LoadWithContext(t.Context(), types.ConfigDetails{
+	project := must.Get(loader.LoadWithContext(t.Context(), types.ConfigDetails{
 		WorkingDir: ".", ConfigFiles: files, Environment: types.Mapping{},
 	}, func(o *loader.Options) {
 		o.SetProjectName("smartfeed", true)
 		o.Profiles = []string{"*"}
-	})
-	must.OK(t, err)
+	}))(t)
 	return project
 }
 
@@ -164,8 +163,7 @@ func TestCompose_LightHasOneOfEach(t *testing.T) {
 // versions returns the versions of a server in the tests, by artifact.
 func versions(t *testing.T, server string) map[string]string {
 	t.Helper()
-	f, err := os.Open(".ci/servers/" + server + "/pom.xml")
-	must.OK(t, err)
+	f := must.Get(os.Open(".ci/servers/" + server + "/pom.xml"))(t)
 	defer f.Close()
 	found, artifact, last := map[string]string{}, "", ""
 	for dec := xml.NewDecoder(f); ; {
@@ -215,8 +213,7 @@ func TestCompose_ImagesMatchTestedReleases(t *testing.T) {
 // runFile returns the start script of a server.
 func runFile(t *testing.T, server string) string {
 	t.Helper()
-	text, err := os.ReadFile(".ci/servers/" + server + "/run")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile(".ci/servers/" + server + "/run"))(t)
 	return string(text)
 }
 
@@ -319,10 +316,8 @@ func listens(s types.ServiceConfig, port string) bool {
 // goVersion returns the release of Go that builds the image. It must not be older than that of go.mod.
 func goVersion(t *testing.T) string {
 	t.Helper()
-	mod, err := os.ReadFile("go.mod")
-	must.OK(t, err)
-	file, err := os.ReadFile("Dockerfile")
-	must.OK(t, err)
+	mod := must.Get(os.ReadFile("go.mod"))(t)
+	file := must.Get(os.ReadFile("Dockerfile"))(t)
 	wants := regexp.MustCompile(`(?m)^go (\S+)`).FindSubmatch(mod)
 	has := regexp.MustCompile(`golang:(\d+\.\d+\.\d+)-`).FindSubmatch(file)
 	if wants == nil || has == nil || version.Compare("go"+string(has[1]), "go"+string(wants[1])) < 0 {
@@ -333,8 +328,7 @@ func goVersion(t *testing.T) string {
 
 // The image must contain only the program and the C library that it was built with, run as nonroot, and take a command.
 func TestDockerfile_IsMinimal(t *testing.T) {
-	text, err := os.ReadFile("Dockerfile")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("Dockerfile"))(t)
 	for _, want := range []string{"FROM --platform=$BUILDPLATFORM golang:" + goVersion(t) + "-bookworm@sha256:", "-X github.com/smartfeed/smartfeed/app.version=${VERSION}", "CGO_ENABLED=1", "FROM gcr.io/distroless/base-nossl-debian12:nonroot@sha256:", "org.opencontainers.image.source=", "org.opencontainers.image.licenses=\"Apache-2.0\"", `ENTRYPOINT ["/smartfeed"]`, "--chown=nonroot:nonroot /data /data"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q", want)

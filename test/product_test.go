@@ -45,8 +45,7 @@ func testConfig(t *testing.T) app.Config {
 // freeAddress returns an address on which no process listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must.OK(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -55,8 +54,7 @@ func freeAddress(t *testing.T) string {
 func start(t *testing.T, role app.Role, cfg app.Config) *product {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
-	p, err := app.Open(t.Context(), app.Options{Config: cfg, Role: role, Log: log})
-	must.OK(t, err)
+	p := must.Get(app.Open(t.Context(), app.Options{Config: cfg, Role: role, Log: log}))(t)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx) }()

@@ -238,8 +238,7 @@ func (s *system) caughtUp(group string) {
 	admin := must.Get(topics.Kafka{Brokers: s.app.Brokers()}.Admin())(s.T)
 	defer admin.Close()
 	eventually.True(s.T, "the bridge has published all changes", func() bool {
-		lags, err := admin.Lag(s.Context(), group)
-		must.OK(s.T, err)
+		lags := must.Get(admin.Lag(s.Context(), group))(s.T)
 		lag := lags[group].Lag
 		return !lag.IsEmpty() && lag.Total() == 0
 	})

@@ -237,8 +237,7 @@ printf '%s\n' "${COMPREPLY[@]}"`)
 // The guide names the package that provides a function of cobra's completion script, if the script calls it.
 func TestToolsDocument_NamesWhatCompletionNeeds(t *testing.T) {
 	_, script, _ := execute(t, nil, "completion", "bash")
-	text, err := os.ReadFile("../../docs/how-to/tools.md")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("../../docs/how-to/tools.md"))(t)
 	_, after, _ := strings.Cut(string(text), "completion bash)")
 	sentence, _, _ := strings.Cut(after, ".\n")
 	const lent = "_get_comp_words_by_ref"
@@ -249,11 +248,9 @@ func TestToolsDocument_NamesWhatCompletionNeeds(t *testing.T) {
 }
 
 func TestTopicsApply_CreatesNothingOnARealClusterWithoutANumberOfPartitions(t *testing.T) {
-	c, err := kfake.NewCluster(kfake.NumBrokers(1))
-	must.OK(t, err)
+	c := must.Get(kfake.NewCluster(kfake.NumBrokers(1)))(t)
 	t.Cleanup(c.Close)
-	adm, err := topics.Kafka{Brokers: c.ListenAddrs()}.Admin()
-	must.OK(t, err)
+	adm := must.Get(topics.Kafka{Brokers: c.ListenAddrs()}.Admin())(t)
 	t.Cleanup(adm.Close)
 	for _, args := range [][]string{{"topics", "apply"}, {"topics", "plan"}, {"pinot", "apply"}} {
 		_, err := run(t, append(args, "--kafka", c.ListenAddrs()[0], "--dir", t.TempDir())...)

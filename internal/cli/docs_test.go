@@ -20,8 +20,7 @@ func documents(t *testing.T) []string {
 	t.Helper()
 	var all []string
 	for _, pattern := range []string{"../../*.md", "../../docs/*.md", "../../docs/*/*.md"} {
-		found, err := filepath.Glob(pattern)
-		must.OK(t, err)
+		found := must.Get(filepath.Glob(pattern))(t)
 		if len(found) == 0 {
 			t.Errorf("no documents match %s", pattern)
 		}
@@ -34,8 +33,7 @@ func documents(t *testing.T) []string {
 func TestDocuments_HaveValidCommands(t *testing.T) {
 	commands, files := 0, 0
 	for _, name := range documents(t) {
-		text, err := os.ReadFile(name)
-		must.OK(t, err)
+		text := must.Get(os.ReadFile(name))(t)
 		for _, m := range regexp.MustCompile("(?m)^ {4}((?:bin/)?smartfeed .*)$|`((?:bin/)?smartfeed [^`]*)`").FindAllSubmatch(text, -1) {
 			line, _, _ := strings.Cut(strings.Join(strings.Fields(string(m[1])+string(m[2])), " "), " #")
 			commands++
@@ -61,8 +59,7 @@ func TestDocuments_HaveValidCommands(t *testing.T) {
 func TestDocuments_HaveValidEventsAndFeatures(t *testing.T) {
 	events, features := 0, 0
 	for _, name := range documents(t) {
-		text, err := os.ReadFile(name)
-		must.OK(t, err)
+		text := must.Get(os.ReadFile(name))(t)
 		for _, line := range regexp.MustCompile(`(?m)^ *(\{"stream":.*\})$`).FindAllSubmatch(text, -1) {
 			events++
 			if _, err := schemas.ParseLine(line[1]); err != nil {
@@ -85,8 +82,7 @@ func TestDocuments_HaveValidEventsAndFeatures(t *testing.T) {
 func TestDocuments_LinkToExistingFilesAndHeadings(t *testing.T) {
 	links := 0
 	for _, name := range documents(t) {
-		text, err := os.ReadFile(name)
-		must.OK(t, err)
+		text := must.Get(os.ReadFile(name))(t)
 		for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllSubmatch(text, -1) {
 			target, heading, _ := strings.Cut(string(m[1]), "#")
 			if strings.Contains(target, "://") {
@@ -114,8 +110,7 @@ func TestDocuments_LinkToExistingFilesAndHeadings(t *testing.T) {
 // anchors returns the anchors of a document's headings, as GitHub makes them.
 func anchors(t *testing.T, file string) []string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	must.OK(t, err)
+	text := must.Get(os.ReadFile(file))(t)
 	var all []string
 	for _, m := range regexp.MustCompile("(?m)^#+ (.*)$").FindAllSubmatch(text, -1) {
 		anchor := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(string(m[1])), "")

@@ -20,10 +20,8 @@ import (
 func exported(t *testing.T, policy schemas.Policy) string {
 	t.Helper()
 	dir, random := t.TempDir(), rand.New(rand.NewPCG(1, 2))
-	file, err := os.Create(filepath.Join(dir, "part-0.parquet"))
-	must.OK(t, err)
-	w, err := training.NewWriter(file, training.Layout{Labels: map[string]string{"save": "24h0m0s"}})
-	must.OK(t, err)
+	file := must.Get(os.Create(filepath.Join(dir, "part-0.parquet")))(t)
+	w := must.Get(training.NewWriter(file, training.Layout{Labels: map[string]string{"save": "24h0m0s"}}))(t)
 	for i := range 400 {
 		choice := int32(i / 2 % 2)
 		acted := choice == 1 && random.IntN(3) == 0
@@ -43,15 +41,13 @@ func exported(t *testing.T, policy schemas.Policy) string {
 // The command compares the arms, and estimates a policy with three times as many related pins per pin of followees.
 func TestEvaluate_PrintsArmsAndPolicy(t *testing.T) {
 	dir, policy := exported(t, schemas.PolicyRandomized), write(t, "feed: home\nshares: {following: 1, related: 3}\n")
-	out, err := run(t, "evaluate", dir, "--policy", policy, "--action", "save")
-	must.OK(t, err)
+	out := must.Get(run(t, "evaluate", dir, "--policy", policy, "--action", "save"))(t)
 	for _, want := range []string{"home  {p_value: 1, mismatch: false}", "home  b    save ", "policy.effective_sample_size    320\npolicy.overlap                0.800\n", "DOUBLY_ROBUST"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("got %q, want %q in it", out, want)
 		}
 	}
-	out, err = run(t, "evaluate", dir, "--policy", policy, "-o", "json")
-	must.OK(t, err)
+	out = must.Get(run(t, "evaluate", dir, "--policy", policy, "-o", "json"))(t)
 	var report evaluate.Report
 	must.OK(t, json.Unmarshal([]byte(out), &report))
 	if a := report.Policy.Actions[0]; a.IPS.Value < 1.49*a.Logged.Value || a.IPS.Value > 1.51*a.Logged.Value || report.Experiments[0].Arms[1].Users != 200 {

@@ -79,8 +79,7 @@ type answer struct {
 // that were not recorded.
 func newServer(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("testdata/answers.json")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("testdata/answers.json"))(t)
 	var recorded map[string]answer
 	must.OK(t, json.Unmarshal(text, &recorded))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -63,8 +63,7 @@ func TestTopicsCommands(t *testing.T) {
 
 // The topics commands include the active generation and the one being built, but not retired generations.
 func TestTopics_IncludeGenerations(t *testing.T) {
-	c, err := kfake.NewCluster(kfake.NumBrokers(3))
-	must.OK(t, err)
+	c := must.Get(kfake.NewCluster(kfake.NumBrokers(3)))(t)
 	t.Cleanup(c.Close)
 	w := topicstest.On(t, topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 2}, nil)
 	says := func(want, command string) {

@@ -193,8 +193,7 @@ func TestRequests_PrintJSONUnchanged(t *testing.T) {
 		"query get /v1/status":                                 "/v1/status",
 		"query ready":                                          "/readyz",
 	} {
-		res, err := http.Get(addr + path)
-		must.OK(t, err)
+		res := must.Get(http.Get(addr + path))(t)
 		want, err := io.ReadAll(res.Body)
 		must.OK(t, errors.Join(err, res.Body.Close()))
 		if got, err := at(t, addr, append(strings.Fields(command), "-o", "json")...); err != nil || got != string(want) {

@@ -145,11 +145,9 @@ func TestExecute_NamesUnknownKey(t *testing.T) {
 func TestGenerationCommands_RespectWhatIsBeingBuilt(t *testing.T) {
 	t.Parallel()
 	setup := topicstest.Start(t, 0).Setup() // no groups run, and generation 2 has no topics: a command that resumes it waits and ends
-	client, err := setup.Kafka.Client()
-	must.OK(t, err)
+	client := must.Get(setup.Kafka.Client())(t)
 	defer client.Close()
-	log, err := topics.NewLog(setup.Kafka)
-	must.OK(t, err)
+	log := must.Get(topics.NewLog(setup.Kafka))(t)
 	defer log.Close()
 	watch := topics.GenerationWatch{Log: log}
 	const rebuilding, replaying = "rebuild all", "replay following --half-life 48h"

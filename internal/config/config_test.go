@@ -201,10 +201,8 @@ func TestKeys_DescribeElementsOfLists(t *testing.T) {
 func TestValues_CanBePrintedAsJSON(t *testing.T) {
 	cfg := defaults()
 	cfg.Dir, cfg.Shares = "state", map[string]float64{"related": math.Inf(-1)}
-	values, err := Values(cfg, defaults(), Options{Changed: true})
-	must.OK(t, err)
-	got, err := json.Marshal(values)
-	must.OK(t, err)
+	values := must.Get(Values(cfg, defaults(), Options{Changed: true}))(t)
+	got := must.Get(json.Marshal(values))(t)
 	if want := `{"dir":"state","shares":{"related":"-.inf"}}`; string(got) != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -79,8 +79,7 @@ func examplesIn(t *testing.T, dir string, names []string) []*doc.Example {
 	t.Helper()
 	var files []*ast.File
 	for _, name := range names {
-		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil, parser.ParseComments)
-		must.OK(t, err)
+		file := must.Get(parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil, parser.ParseComments))(t)
 		files = append(files, file)
 	}
 	return doc.Examples(files...)

@@ -77,8 +77,7 @@ func TestImports_RunOneWay(t *testing.T) {
 // The package table of the architecture lists every package of internal, and marks exactly the leaves as leaves.
 func TestArchitecture_ListsInternalPackages(t *testing.T) {
 	atRoot(t)
-	text, err := os.ReadFile("docs/design/architecture.md")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("docs/design/architecture.md"))(t)
 	var mapped, mappedLeaves []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `internal`, ([a-z ]+) \\|(.*)$").FindAllStringSubmatch(string(text), -1) {
 		for _, name := range regexp.MustCompile("`([a-z]+)`").FindAllStringSubmatch(row[2], -1) {
@@ -88,8 +87,7 @@ func TestArchitecture_ListsInternalPackages(t *testing.T) {
 			}
 		}
 	}
-	folders, err := filepath.Glob("internal/*")
-	must.OK(t, err)
+	folders := must.Get(filepath.Glob("internal/*"))(t)
 	for _, want := range []struct {
 		what        string
 		want, found []string
@@ -132,8 +130,7 @@ func checkOnlyImporter(t *testing.T, imported, importer string) {
 // docs/design/decisions.md must have a record for each direct dependency of both modules, and for no other module.
 func TestDecisions_CoverDependencies(t *testing.T) {
 	atRoot(t)
-	text, err := os.ReadFile("docs/design/decisions.md")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("docs/design/decisions.md"))(t)
 	var recorded, direct []string
 	for _, heading := range regexp.MustCompile(`(?m)^### (\S*/.*)$`).FindAllStringSubmatch(string(text), -1) {
 		for name := range strings.SplitSeq(heading[1], ", ") {
@@ -141,8 +138,7 @@ func TestDecisions_CoverDependencies(t *testing.T) {
 		}
 	}
 	for _, file := range []string{"go.mod", "test/go.mod", "test/deploy/go.mod"} {
-		text, err := os.ReadFile(file)
-		must.OK(t, err)
+		text := must.Get(os.ReadFile(file))(t)
 		for _, required := range regexp.MustCompile(`(?m)^(?:require )?\t?(\S+/\S+) v\S+$`).FindAllStringSubmatch(string(text), -1) {
 			if required[1]+"/" != module {
 				direct = append(direct, path.Base(regexp.MustCompile(`/v\d+$`).ReplaceAllString(required[1], "")))
@@ -185,14 +181,12 @@ func TestDocuments_NameExistingTests(t *testing.T) {
 	must.OK(t, err)
 	var documents []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
-		found, err := filepath.Glob(pattern)
-		must.OK(t, err)
+		found := must.Get(filepath.Glob(pattern))(t)
 		documents = append(documents, found...)
 	}
 	named := 0
 	for _, document := range documents {
-		text, err := os.ReadFile(document)
-		must.OK(t, err)
+		text := must.Get(os.ReadFile(document))(t)
 		for _, name := range regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`").FindAllSubmatch(text, -1) {
 			named++
 			if !have[string(name[1])] {

@@ -20,8 +20,7 @@ func TestSet(t *testing.T) {
 	s.Seconds("e_seconds", "E.", 0.5, 2).Observe(0.7)
 	s.SecondsBy("kind", "f_seconds", "F.", 1, 1).WithLabelValues("x").Observe(1)
 	must.OK(t, s.Err())
-	families, err := reg.Gather()
-	must.OK(t, err)
+	families := must.Get(reg.Gather())(t)
 	var got strings.Builder
 	for _, f := range families {
 		must.Get(expfmt.MetricFamilyToText(&got, f))(t)

@@ -31,8 +31,7 @@ func config(endpoint string) otlp.Config {
 
 func open(t *testing.T, cfg otlp.Config, deps otlp.Deps) *otlp.Exporter {
 	t.Helper()
-	e, err := otlp.Open(cfg, deps)
-	must.OK(t, err)
+	e := must.Get(otlp.Open(cfg, deps))(t)
 	return e
 }
 

@@ -21,8 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func guard(t *testing.T, resolver *net.Resolver, allow ...string) *Guard {
 	t.Helper()
-	g, err := New(Config{AllowedNetworks: allow}, resolver)
-	must.OK(t, err)
+	g := must.Get(New(Config{AllowedNetworks: allow}, resolver))(t)
 	return g
 }
 
@@ -58,8 +57,7 @@ func TestGuard_RejectsReservedAddresses(t *testing.T) {
 // names returns a resolver that maps every name to one address.
 func names(t *testing.T, at string) (*net.Resolver, *atomic.Int32) {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	must.OK(t, err)
+	conn := must.Get(net.ListenPacket("udp", "127.0.0.1:0"))(t)
 	var asked atomic.Int32
 	done := make(chan struct{})
 	go func() {

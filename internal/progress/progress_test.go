@@ -76,8 +76,7 @@ func TestReporter_DrawsBarsWithoutColors(t *testing.T) {
 }
 
 func TestTo_PrintsLinesToFile(t *testing.T) {
-	f, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	must.OK(t, err)
+	f := must.Get(os.Create(filepath.Join(t.TempDir(), "log")))(t)
 	defer f.Close()
 	if To(f).Terminal() {
 		t.Error("a file is treated as a terminal")

@@ -42,8 +42,7 @@ func TestReference_IsUpToDate(t *testing.T) {
 				must.OK(t, os.MkdirAll(filepath.Dir(file), 0o755))
 				must.OK(t, os.WriteFile(file, []byte(written), 0o644))
 			}
-			have, err := os.ReadFile(file)
-			must.OK(t, err)
+			have := must.Get(os.ReadFile(file))(t)
 			if diff := cmp.Diff(strings.Split(string(have), "\n"), strings.Split(written, "\n")); diff != "" {
 				t.Errorf("%s is not up to date: run UPDATE=1 go test ./internal/reference (-page +source):\n%s", file, diff)
 			}

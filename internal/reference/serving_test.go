@@ -19,8 +19,7 @@ import (
 // parse reads a file of the repository as YAML or JSON.
 func parse(t *testing.T, file string, into any) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, file))
-	must.OK(t, err)
+	text := must.Get(os.ReadFile(filepath.Join(root, file)))(t)
 	if strings.HasSuffix(file, ".json") {
 		must.OK(t, json.Unmarshal(text, into))
 		return
@@ -208,8 +207,7 @@ func typeOf(s object) string {
 
 // metricsAndAlerts describes what Prometheus gets and what it reports.
 func metricsAndAlerts(t *testing.T, p *page) {
-	text, err := os.ReadFile(root + "app/testdata/metrics.golden")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile(root + "app/testdata/metrics.golden"))(t)
 	p.text("## Metrics\n\n`GET /metrics` returns these metrics and those of the Go runtime and the process. A process has only the metrics of its components.")
 	var rows [][]string
 	for _, m := range regexp.MustCompile(`(?m)^(\w+)\{(.*?)\} (\w+) (.*)$`).FindAllStringSubmatch(string(text), -1) {

@@ -88,8 +88,7 @@ func defaultOf(t *testing.T, k config.Key) string {
 		var node yaml.Node
 		must.OK(t, yaml.Unmarshal([]byte(text), &node))
 		node.Content[0].Style = yaml.FlowStyle
-		line, err := yaml.Marshal(&node)
-		must.OK(t, err)
+		line := must.Get(yaml.Marshal(&node))(t)
 		text = strings.TrimSpace(string(line))
 	}
 	return code(text)

@@ -155,8 +155,7 @@ func avroType(of any, parts map[string]bool) string {
 // recordsOf returns every record of the schemas by its name.
 func recordsOf(t *testing.T) map[string]object {
 	t.Helper()
-	files, err := filepath.Glob(root + "schemas/avsc/*.avsc")
-	must.OK(t, err)
+	files := must.Get(filepath.Glob(root + "schemas/avsc/*.avsc"))(t)
 	all := map[string]object{}
 	var walk func(v any)
 	walk = func(v any) {
@@ -176,8 +175,7 @@ func recordsOf(t *testing.T) map[string]object {
 	}
 	for _, file := range files {
 		var v any
-		text, err := os.ReadFile(file)
-		must.OK(t, err)
+		text := must.Get(os.ReadFile(file))(t)
 		must.OK(t, json.Unmarshal(text, &v))
 		walk(v)
 	}
@@ -258,8 +256,7 @@ func number(v any) string {
 
 // The console draws the writers and readers of topics as boxes, and the topics between them as lines. Concepts explains them.
 func TestConcepts_ExplainsPipelinePicture(t *testing.T) {
-	page, err := os.ReadFile("../../docs/concepts.md")
-	must.OK(t, err)
+	page := must.Get(os.ReadFile("../../docs/concepts.md"))(t)
 	_, section, _ := strings.Cut(string(page), "## The pipeline picture of the console\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	for _, topic := range topics.Catalogue(topics.Profile{}) {

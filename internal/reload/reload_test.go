@@ -86,8 +86,7 @@ func TestFile_ReportsState(t *testing.T) {
 func TestRead_LimitsSize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	must.OK(t, os.WriteFile(path, make([]byte, 100), 0o600))
-	text, err := Read(path, 10)
-	must.OK(t, err)
+	text := must.Get(Read(path, 10))(t)
 	if len(text) != 11 {
 		t.Errorf("read %d bytes, want one more than the limit, 10", len(text))
 	}

@@ -21,15 +21,13 @@ import (
 // certificate.
 func serve(t *testing.T, at func(string) string, mutual bool) *httptest.Server {
 	t.Helper()
-	pair, err := tls.LoadX509KeyPair(at(securetest.Server), at(securetest.Server))
-	must.OK(t, err)
+	pair := must.Get(tls.LoadX509KeyPair(at(securetest.Server), at(securetest.Server)))(t)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(r.Header.Get("Authorization")))
 	}))
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
 	if mutual {
-		text, err := os.ReadFile(at(securetest.CA))
-		must.OK(t, err)
+		text := must.Get(os.ReadFile(at(securetest.CA)))(t)
 		server.TLS.ClientCAs, server.TLS.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 		server.TLS.ClientCAs.AppendCertsFromPEM(text)
 	}

@@ -37,10 +37,8 @@ func TestSecret_IsNeverPrinted(t *testing.T) {
 	var log bytes.Buffer
 	slog.New(slog.NewTextHandler(&log, nil)).Info("h", "h", h, "password", h.Login.Password)
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("h", "h", h, "password", h.Login.Password)
-	inYAML, err := yaml.Marshal(h)
-	must.OK(t, err)
-	inJSON, err := json.Marshal(h)
-	must.OK(t, err)
+	inYAML := must.Get(yaml.Marshal(h))(t)
+	inJSON := must.Get(json.Marshal(h))(t)
 	all := fmt.Sprintf("%v %+v %#v %s %q %x %d", h, h, h, h.Login.Password, h.Login.Password, h.Login.Password, h.Login.Password) +
 		fmt.Sprint(fmt.Errorf("as %v", h.Login)) + log.String() + string(inYAML) + string(inJSON)
 	if strings.Contains(all, text) || strings.Contains(all, fmt.Sprintf("%x", text)) {
@@ -121,10 +119,8 @@ func TestCertificates_RejectsUnreadableFiles(t *testing.T) {
 // Every handshake reads the client's certificate.
 func TestCertificates_ReloadsClientCertificate(t *testing.T) {
 	at, other := certificates(t), certificates(t)
-	c, err := secure.Certificates{CertFile: at(securetest.Client), KeyFile: at(securetest.Key)}.Config()
-	must.OK(t, err)
-	before, err := c.GetClientCertificate(new(tls.CertificateRequestInfo))
-	must.OK(t, err)
+	c := must.Get(secure.Certificates{CertFile: at(securetest.Client), KeyFile: at(securetest.Key)}.Config())(t)
+	before := must.Get(c.GetClientCertificate(new(tls.CertificateRequestInfo)))(t)
 	for _, name := range []string{securetest.Client, securetest.Key} {
 		must.OK(t, os.Rename(other(name), at(name)))
 	}

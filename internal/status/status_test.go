@@ -29,15 +29,14 @@ func TestAddProcesses_SumsGroups(t *testing.T) {
 		return p
 	}
 	says := func(ready bool, starts int64, items int64, partitions ...rows.PartitionStatus) json.RawMessage {
-		text, err := json.Marshal(Process{
+		text := must.Get(json.Marshal(Process{
 			State: State{Version: "v1", Ready: ready, Missing: []string{}},
 			Groups: []Group{NewGroup(rows.Status{
 				Group: "objects", Starts: starts, Joined: true, Ready: ready, Partitions: partitions, PerSecond: 1.5,
 				Counters: rows.Counters{Records: 3, DeadLetters: 1}, Effects: map[string]int64{"deliveries": 2},
 			})},
 			Shares: []schemas.FeedShare{{Feed: "home", Source: schemas.Following, Target: 1, Items: items}},
-		})
-		must.OK(t, err)
+		}))(t)
 		return text
 	}
 	s := Status{Process: Process{State: State{Version: "v2", Ready: true, Missing: []string{}}, Groups: []Group{}}}

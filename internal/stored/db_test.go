@@ -16,8 +16,7 @@ import (
 var errClosed = errors.New("the store is closed")
 
 func TestDB_CloseWaitsForUse(t *testing.T) {
-	pdb, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem()})
-	must.OK(t, err)
+	pdb := must.Get(pebble.Open("", &pebble.Options{FS: vfs.NewMem()}))(t)
 	db := Guard(pdb, errClosed)
 	in, leave, used, closed := make(chan struct{}), make(chan struct{}), make(chan error, 1), make(chan error, 1)
 	go func() {

@@ -10,8 +10,7 @@ import (
 )
 
 func TestRow(t *testing.T) {
-	db, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem()})
-	must.OK(t, err)
+	db := must.Get(pebble.Open("", &pebble.Options{FS: vfs.NewMem()}))(t)
 	for key, value := range map[string]string{"a": "1", "empty": ""} {
 		must.OK(t, db.Set([]byte(key), []byte(value), pebble.NoSync))
 	}

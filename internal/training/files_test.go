@@ -49,10 +49,8 @@ func rows() []written {
 func write(t *testing.T, path string, l training.Layout, list ...written) {
 	t.Helper()
 	must.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	file, err := os.Create(path)
-	must.OK(t, err)
-	w, err := training.NewWriter(file, l)
-	must.OK(t, err)
+	file := must.Get(os.Create(path))(t)
+	w := must.Get(training.NewWriter(file, l))(t)
 	for _, r := range list {
 		must.OK(t, w.Write(r.Item, r.columns))
 	}
@@ -96,13 +94,10 @@ func TestRows_RoundTrip(t *testing.T) {
 func TestNewWriter_Columns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.parquet")
 	write(t, path, layout, rows()...)
-	file, err := os.Open(path)
-	must.OK(t, err)
+	file := must.Get(os.Open(path))(t)
 	defer file.Close()
-	info, err := file.Stat()
-	must.OK(t, err)
-	f, err := parquet.OpenFile(file, info.Size())
-	must.OK(t, err)
+	info := must.Get(file.Stat())(t)
+	f := must.Get(parquet.OpenFile(file, info.Size()))(t)
 	for _, column := range []string{
 		"required group outputs (MAP)", "required binary visit (STRING)", "required binary policy (STRING)", "required int64 time (TIMESTAMP(isAdjustedToUTC=true,unit=MICROS))", "optional double propensity",
 		"required group choices (LIST)", "optional double feature_age", "optional double output_save",

@@ -39,8 +39,7 @@ func answered(t *testing.T, a exchange) (*http.Response, []byte) {
 		sent = io.MultiReader(sent, iotest.ErrReader(io.ErrUnexpectedEOF))
 	}
 	res := roundTripTo(handler, a.method, a.path, sent, a.header...)
-	body, err := io.ReadAll(res.Body)
-	must.OK(t, err)
+	body := must.Get(io.ReadAll(res.Body))(t)
 	if a.code >= 400 && len(f.published) > 0 {
 		t.Errorf("%d events were published", len(f.published[0]))
 	}
@@ -288,8 +287,7 @@ func TestRequest_LogAndMetrics(t *testing.T) {
 			t.Errorf("got log %s, want %s in it", &log, want)
 		}
 	}
-	metrics, err := io.ReadAll(roundTrip(s, "GET", "/metrics", "").Body)
-	must.OK(t, err)
+	metrics := must.Get(io.ReadAll(roundTrip(s, "GET", "/metrics", "").Body))(t)
 	for _, labels := range []string{
 		`{code="400",method="GET",route="/v1/users/{user}/feed"}`, `{code="405",method="other",route="/v1/users/{user}/feed"}`,
 	} {

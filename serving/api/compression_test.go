@@ -33,14 +33,12 @@ func (m manyDefinitions) Try(context.Context, feature.TryRequest) (feature.TryAn
 func TestCompression(t *testing.T) {
 	f := &fakes{}
 	s := listen(t, f, func(_ *Config, d *Deps) { d.Features, d.Console = manyDefinitions{f}, web.Handler() })
-	plain, err := io.ReadAll(roundTrip(s, "GET", "/v1/features", "").Body)
-	must.OK(t, err)
+	plain := must.Get(io.ReadAll(roundTrip(s, "GET", "/v1/features", "").Body))(t)
 	res := roundTrip(s, "GET", "/v1/features", "", "Accept-Encoding", "gzip")
 	if res.Header.Get("Content-Encoding") != "gzip" || !strings.Contains(res.Header.Get("Vary"), "Accept-Encoding") {
 		t.Fatalf("got %v, want it compressed, with Vary", res.Header)
 	}
-	unpacked, err := gzip.NewReader(res.Body)
-	must.OK(t, err)
+	unpacked := must.Get(gzip.NewReader(res.Body))(t)
 	if text, err := io.ReadAll(unpacked); err != nil || string(text) != string(plain) {
 		t.Errorf("got %.100s, %v, want the same as without compression", text, err)
 	}

@@ -477,8 +477,7 @@ func listen(t testing.TB, f *fakes, change func(*Config, *Deps)) *Server {
 	if change != nil {
 		change(&cfg, &deps)
 	}
-	s, err := Listen("127.0.0.1:0", cfg, deps)
-	must.OK(t, err)
+	s := must.Get(Listen("127.0.0.1:0", cfg, deps))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)

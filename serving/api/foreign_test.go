@@ -92,8 +92,7 @@ func TestForeign_RejectsUnknownHostsWithoutAuth(t *testing.T) {
 			w := recorder{httptest.NewRecorder()}
 			h.ServeHTTP(w, r)
 			res := w.Result()
-			body, err := io.ReadAll(res.Body)
-			must.OK(t, err)
+			body := must.Get(io.ReadAll(res.Body))(t)
 			if got := strings.Contains(string(body), "while authentication is disabled"); got != c.rejected {
 				t.Errorf("%s of %q: got %d %.200s, rejected for its name: want %t", path, c.host, res.StatusCode, body, c.rejected)
 			}

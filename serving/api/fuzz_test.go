@@ -19,8 +19,7 @@ func fuzzed(f *testing.F, withAuth bool) http.Handler {
 	if withAuth {
 		deps.Auth = someTokens()
 	}
-	s, err := Listen("127.0.0.1:0", cfg, deps)
-	must.OK(f, err)
+	s := must.Get(Listen("127.0.0.1:0", cfg, deps))(f)
 	f.Cleanup(func() { _ = s.Close() })
 	return s.handler()
 }

@@ -84,8 +84,7 @@ func TestDocument_EqualsCopyOfClients(t *testing.T) {
 	if os.Getenv("UPDATE") != "" {
 		must.OK(t, os.WriteFile(file, openAPIDocument, 0o644))
 	}
-	got, err := os.ReadFile(file)
-	must.OK(t, err)
+	got := must.Get(os.ReadFile(file))(t)
 	if !bytes.Equal(got, openAPIDocument) {
 		t.Errorf("%s is not up to date: run `UPDATE=1 go test -run CopyOfClients ./serving/api` and `make clients`", file)
 	}
@@ -161,8 +160,7 @@ func TestDocument_PathParameters(t *testing.T) {
 		}
 		list, _ := op["parameters"].([]any)
 		for _, p := range list {
-			p, err := resolve(doc, p.(object))
-			must.OK(t, err)
+			p := must.Get(resolve(doc, p.(object)))(t)
 			if p["in"] == "path" {
 				got = append(got, p["name"].(string))
 			}
@@ -241,8 +239,7 @@ func TestDocument_ExamplesConform(t *testing.T) {
 			return
 		}
 		n++
-		text, err := json.Marshal(example)
-		must.OK(t, err)
+		text := must.Get(json.Marshal(example))(t)
 		if err := conforms(doc, at(o, "schema"), text); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}

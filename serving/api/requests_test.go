@@ -24,8 +24,7 @@ func parametersIn(t *testing.T, doc, op object, in string) map[string]object {
 	all := map[string]object{}
 	list, _ := op["parameters"].([]any)
 	for _, p := range list {
-		p, err := resolve(doc, p.(object))
-		must.OK(t, err)
+		p := must.Get(resolve(doc, p.(object)))(t)
 		if p["in"] == in {
 			all[p["name"].(string)] = p
 		}
@@ -41,8 +40,7 @@ func inPath(t *testing.T, a exchange) map[string]string {
 	sent := strings.Split(path, "/")
 	for i, segment := range strings.Split(a.route, "/") {
 		if name, ok := strings.CutPrefix(segment, "{"); ok {
-			value, err := url.PathUnescape(sent[i])
-			must.OK(t, err)
+			value := must.Get(url.PathUnescape(sent[i]))(t)
 			values[strings.TrimSuffix(name, "}")] = value
 		}
 	}
@@ -53,8 +51,7 @@ func inPath(t *testing.T, a exchange) map[string]string {
 func queryOf(t *testing.T, a exchange) map[string]string {
 	t.Helper()
 	_, text, _ := strings.Cut(a.path, "?")
-	query, err := url.ParseQuery(text)
-	must.OK(t, err)
+	query := must.Get(url.ParseQuery(text))(t)
 	values := map[string]string{}
 	for name := range query {
 		values[name] = query.Get(name)
@@ -130,8 +127,7 @@ func keysOf(body string) []string {
 // propertiesOf returns the keys that an object of a schema can have.
 func propertiesOf(t *testing.T, doc, schema object) []string {
 	t.Helper()
-	schema, err := resolve(doc, schema)
-	must.OK(t, err)
+	schema = must.Get(resolve(doc, schema))(t)
 	return slices.Collect(maps.Keys(at(schema, "properties")))
 }
 
@@ -176,8 +172,7 @@ func TestDocument_MatchesRequests(t *testing.T) {
 // beyond returns values that a schema rejects, by the reason.
 func beyond(t *testing.T, doc, p object) map[string]string {
 	t.Helper()
-	schema, err := resolve(doc, at(p, "schema"))
-	must.OK(t, err)
+	schema := must.Get(resolve(doc, at(p, "schema")))(t)
 	all := map[string]string{}
 	if anyName := schema["minLength"] != nil && schema["pattern"] == nil; !anyName {
 		all["unknown value"] = "unknown value"

@@ -22,8 +22,7 @@ func certificates(t *testing.T) (pair string, believes *tls.Config) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "made")
 	must.OK(t, securetest.Write(dir))
-	authority, err := os.ReadFile(filepath.Join(dir, securetest.CA))
-	must.OK(t, err)
+	authority := must.Get(os.ReadFile(filepath.Join(dir, securetest.CA)))(t)
 	believes = &tls.Config{RootCAs: x509.NewCertPool()}
 	believes.RootCAs.AppendCertsFromPEM(authority)
 	return filepath.Join(dir, securetest.Server), believes

@@ -97,8 +97,7 @@ func (w *wire) get(t *testing.T, path string) (net.Conn, *http.Response) {
 
 func readAnswer(t *testing.T, conn net.Conn) *http.Response {
 	t.Helper()
-	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	must.OK(t, err)
+	res := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 	return res
 }
 

@@ -43,8 +43,7 @@ func segment(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
 func rsaSigner(t testing.TB, kid string, bits int) signer {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, bits)
-	must.OK(t, err)
+	key := must.Get(rsa.GenerateKey(rand.Reader, bits))(t)
 	return rsaSignerOf(kid, key)
 }
 
@@ -57,15 +56,13 @@ func rsaSignerOf(kid string, key *rsa.PrivateKey) signer {
 
 func ecSigner(t testing.TB, kid string) signer {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must.OK(t, err)
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	return ecSignerOf(t, kid, key)
 }
 
 func ecSignerOf(t testing.TB, kid string, key *ecdsa.PrivateKey) signer {
 	t.Helper()
-	point, err := key.PublicKey.Bytes()
-	must.OK(t, err)
+	point := must.Get(key.PublicKey.Bytes())(t)
 	return signer{jwt.SigningMethodES256, kid, key, map[string]string{
 		"kty": "EC", "crv": "P-256", "kid": kid, "x": segment(point[1:33]), "y": segment(point[33:]),
 	}}
@@ -84,8 +81,7 @@ func (s signer) sign(t testing.TB, change jwt.MapClaims) string {
 	if s.kid != "" {
 		token.Header["kid"] = s.kid
 	}
-	text, err := token.SignedString(s.key)
-	must.OK(t, err)
+	text := must.Get(token.SignedString(s.key))(t)
 	return text
 }
 
@@ -97,8 +93,7 @@ func setOf(t testing.TB, signers ...signer) []byte {
 	for _, s := range signers {
 		set.Keys = append(set.Keys, s.public)
 	}
-	text, err := json.Marshal(set)
-	must.OK(t, err)
+	text := must.Get(json.Marshal(set))(t)
 	return text
 }
 
@@ -111,8 +106,7 @@ func write(t testing.TB, text string) string {
 
 func verifier(t testing.TB, cfg Config, client *http.Client) *Verifier {
 	t.Helper()
-	v, err := NewVerifier(cfg, Deps{Client: client, Now: func() time.Time { return now }})
-	must.OK(t, err)
+	v := must.Get(NewVerifier(cfg, Deps{Client: client, Now: func() time.Time { return now }}))(t)
 	return v
 }
 
@@ -271,8 +265,7 @@ func TestMint_FollowsConfiguredIdentities(t *testing.T) {
 		cfg := DefaultConfig()
 		cfg.Identities, cfg.SecretFile = i, write(t, secret)
 		for _, grant := range []Grant{{User: "user:ada", For: time.Hour}, {Service: "ranker", Scopes: []string{Feed}, For: time.Hour}} {
-			token, err := Mint(cfg, []byte(secret), grant, now)
-			must.OK(t, err)
+			token := must.Get(Mint(cfg, []byte(secret), grant, now))(t)
 			got, err := verifier(t, cfg, nil).Verify(t.Context(), token)
 			if err != nil || got.User != grant.User || got.HasScope(Feed) != (grant.Service != "") {
 				t.Errorf("%s: %+v: got %+v, %v", name, grant, got, err)
@@ -310,8 +303,7 @@ func TestMint_TokensVerify(t *testing.T) {
 	if info, err := os.Stat(cfg.SecretFile); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("got %v, %v, want a file readable only by its owner", info.Mode(), err)
 	}
-	token, err := Mint(cfg, secret, Grant{Service: "dashboard", Scopes: []string{Operate}, For: time.Minute}, now)
-	must.OK(t, err)
+	token := must.Get(Mint(cfg, secret, Grant{Service: "dashboard", Scopes: []string{Operate}, For: time.Minute}, now))(t)
 	if got, err := verifier(t, cfg, nil).Verify(t.Context(), token); err != nil || got.Subject != "service:dashboard" || !got.Expires.Equal(now.Add(time.Minute+cfg.Leeway)) || !got.HasScope(Operate) || got.HasScope(Feed) {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -411,8 +403,7 @@ func TestValidate(t *testing.T) {
 // call returns a request to a process, signed by by if it is not nil.
 func call(t *testing.T, by *Peers, url, body string) *http.Request {
 	t.Helper()
-	r, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
-	must.OK(t, err)
+	r := must.Get(http.NewRequest(http.MethodPost, url, strings.NewReader(body)))(t)
 	if by != nil {
 		must.OK(t, by.Sign(r, []byte(body)))
 	}
@@ -445,8 +436,7 @@ func TestPeers_RejectsTokensOfOtherCalls(t *testing.T) {
 	secret := []byte(strings.Repeat("p", 32))
 	caller, callee := NewPeers(secret, "caller:1", clock), NewPeers(secret, "callee:2", clock)
 	stranger := NewPeers([]byte(strings.Repeat("q", 32)), "caller:1", clock)
-	userToken, err := Mint(Config{}, secret, Grant{User: "user:ada", Scopes: Scopes(), For: time.Hour}, now)
-	must.OK(t, err)
+	userToken := must.Get(Mint(Config{}, secret, Grant{User: "user:ada", Scopes: Scopes(), For: time.Hour}, now))(t)
 	const url, body = "http://callee:2/peer/chunk", `{"user":"user:ada"}`
 	tooLong := strings.Repeat("x", MaxPeerBytes+1)
 	for name, signed := range map[string]*http.Request{

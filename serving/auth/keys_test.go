@@ -61,8 +61,7 @@ func onKeyServer(t *testing.T, test func(t *testing.T, p *keyServer, v *Verifier
 		p := &keyServer{}
 		cfg := configured()
 		cfg.JWKS = "https://id/keys"
-		v, err := NewVerifier(cfg, Deps{Client: &http.Client{Transport: p}})
-		must.OK(t, err)
+		v := must.Get(NewVerifier(cfg, Deps{Client: &http.Client{Transport: p}}))(t)
 		verify := func(s signer) error {
 			_, err := v.Verify(t.Context(), s.sign(t, jwt.MapClaims{"exp": time.Now().Add(time.Hour).Unix()}))
 			return err
@@ -332,8 +331,7 @@ func (zeros) Read(p []byte) (int, error) {
 func sameSigners(t testing.TB, secret []byte) []signer {
 	t.Helper()
 	scalar := sha256.Sum256([]byte("a fixed key"))
-	ec, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), scalar[:])
-	must.OK(t, err)
+	ec := must.Get(ecdsa.ParseRawPrivateKey(elliptic.P256(), scalar[:]))(t)
 	p, q := prime("p"), prime("q")
 	one, e := big.NewInt(1), 65537
 	phi := new(big.Int).Mul(new(big.Int).Sub(p, one), new(big.Int).Sub(q, one))

@@ -20,8 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func connected(t *testing.T, cfg Config) *Client {
 	t.Helper()
-	c, err := New(cfg)
-	must.OK(t, err)
+	c := must.Get(New(cfg))(t)
 	t.Cleanup(c.Close)
 	return c
 }

@@ -39,8 +39,7 @@ type parameter struct {
 
 func documented(t *testing.T) document {
 	t.Helper()
-	text, err := os.ReadFile("../../clients/openapi.json")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("../../clients/openapi.json"))(t)
 	var d document
 	must.OK(t, json.Unmarshal(text, &d))
 	return d

@@ -205,8 +205,7 @@ var goNames = func() map[string]string {
 
 // The types are generated from the schemas in the document. UPDATE=1 rewrites them.
 func TestEvent_HasFieldsOfDocument(t *testing.T) {
-	text, err := os.ReadFile("../../clients/openapi.json")
-	must.OK(t, err)
+	text := must.Get(os.ReadFile("../../clients/openapi.json"))(t)
 	var doc struct{ Components struct{ Schemas schemas } }
 	must.OK(t, json.Unmarshal(text, &doc))
 	all := doc.Components.Schemas
@@ -227,13 +226,11 @@ func TestEvent_HasFieldsOfDocument(t *testing.T) {
 func checkGenerated(t *testing.T, file, imports, types string) {
 	t.Helper()
 	const head = "// Code generated from clients/openapi.json by TestEvent_HasFieldsOfDocument. DO NOT EDIT.\n\npackage client\n\n"
-	want, err := format.Source([]byte(head + imports + "\n" + types))
-	must.OK(t, err)
+	want := must.Get(format.Source([]byte(head + imports + "\n" + types)))(t)
 	if os.Getenv("UPDATE") != "" {
 		must.OK(t, os.WriteFile(file, want, 0o644))
 	}
-	got, err := os.ReadFile(file)
-	must.OK(t, err)
+	got := must.Get(os.ReadFile(file))(t)
 	if changed := diff.Diff(string(got), string(want)); changed != "" {
 		t.Errorf("%s is not up to date: run UPDATE=1 go test ./serving/client (-file +document):\n%s", file, changed)
 	}

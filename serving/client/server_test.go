@@ -25,14 +25,12 @@ func (answers) Pool(_ context.Context, _ schemas.UserID, source schemas.Source, 
 // The client reads the answers of the real server.
 func TestClient_ReadsServer(t *testing.T) {
 	metrics := prometheus.NewRegistry()
-	server, err := api.Listen("127.0.0.1:0", api.DefaultConfig(), api.Deps{Feed: answers{}, Metrics: metrics, Gatherer: metrics})
-	must.OK(t, err)
+	server := must.Get(api.Listen("127.0.0.1:0", api.DefaultConfig(), api.Deps{Feed: answers{}, Metrics: metrics, Gatherer: metrics}))(t)
 	running, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(running) }()
-	c, err := client.New(client.Config{Address: server.Addr()})
-	must.OK(t, err)
+	c := must.Get(client.New(client.Config{Address: server.Addr()}))(t)
 	defer c.Close()
 
 	pool, err := c.Pool(t.Context(), "user:ada", "interest", 2)

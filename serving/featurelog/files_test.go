@@ -40,8 +40,7 @@ type wire struct {
 
 func newWire(t *testing.T) *wire {
 	t.Helper()
-	metrics, err := NewMetrics(prometheus.NewRegistry())
-	must.OK(t, err)
+	metrics := must.Get(NewMetrics(prometheus.NewRegistry()))(t)
 	return &wire{topicstest.Start(t, partitions), metrics}
 }
 
@@ -62,8 +61,7 @@ func (w *wire) files(t *testing.T, dir string, l *deadLetters) *Files {
 	t.Helper()
 	cfg := DefaultConfig()
 	cfg.Dir = dir
-	f, err := NewFiles(cfg, FilesDeps{Kafka: w.Kafka, Stream: w.Streams.FeatureLog, DeadLetters: l, Metrics: w.metrics})
-	must.OK(t, err)
+	f := must.Get(NewFiles(cfg, FilesDeps{Kafka: w.Kafka, Stream: w.Streams.FeatureLog, DeadLetters: l, Metrics: w.metrics}))(t)
 	f.cfg.MaxFileAge = 20 * time.Millisecond // below its range
 	return f
 }
@@ -76,8 +74,7 @@ func (w *wire) produce(t *testing.T, from, n int) {
 	t.Helper()
 	for i := range n {
 		rec := &schemas.LoggedFeatures{Entity: fmt.Sprint("user:", from+i), Share: 1, Logged: schemas.MicrosOf(midnight) + schemas.Micros((from+i-50)*1e6)}
-		value, err := w.Streams.FeatureLog.Encode(rec)
-		must.OK(t, err)
+		value := must.Get(w.Streams.FeatureLog.Encode(rec))(t)
 		w.Produce(topics.FeatureLog, rec.Entity, value)
 	}
 }
@@ -99,8 +96,7 @@ func (w *wire) run(t *testing.T, f *Files) error {
 // forget deletes the committed offsets.
 func (w *wire) forget(t *testing.T) {
 	t.Helper()
-	_, err := w.Admin().DeleteGroups(t.Context(), topics.FeatureFiles)
-	must.OK(t, err)
+	must.Get(w.Admin().DeleteGroups(t.Context(), topics.FeatureFiles))(t)
 }
 
 // entities returns how often each entity is in the files.
@@ -114,8 +110,7 @@ func entities(t *testing.T, dir string) map[string]int {
 // filed is entities after the sink has stopped. It checks that there are no other files, and that the contents match the names.
 func filed(t *testing.T, dir string) map[string]int {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "date=*", "*"))
-	must.OK(t, err)
+	paths := must.Get(filepath.Glob(filepath.Join(dir, "date=*", "*")))(t)
 	for _, path := range paths {
 		part, ok := partsOf(dir).Parse(path)
 		if !ok {
@@ -123,14 +118,13 @@ func filed(t *testing.T, dir string) map[string]int {
 			continue
 		}
 		var offsets []int64
-		_, err := readFile(path, func(rec *schemas.FiledFeatures) error {
+		must.Get(readFile(path, func(rec *schemas.FiledFeatures) error {
 			offsets = append(offsets, rec.Offset)
 			if rec.Partition != part.Partition || !strings.Contains(path, "date="+rec.Logged.Time().Format(time.DateOnly)) {
 				t.Errorf("%s holds a record of partition %d, logged at %v", path, rec.Partition, rec.Logged.Time())
 			}
 			return nil
-		})
-		must.OK(t, err)
+		}))(t)
 		if offsets[0] != part.First || offsets[len(offsets)-1] != part.Last || !slices.IsSorted(offsets) {
 			t.Errorf("%s holds the offsets %v", path, offsets)
 		}

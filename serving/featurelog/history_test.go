@@ -42,8 +42,7 @@ func start(t *testing.T) cluster {
 // send sends a record that arrives at a time.
 func send[T any](c cluster, s topics.Stream[T], key string, at time.Time, rec *T) {
 	c.t.Helper()
-	value, err := s.Encode(rec)
-	must.OK(c.t, err)
+	value := must.Get(s.Encode(rec))(c.t)
 	r := &kgo.Record{Topic: s.Name, Key: []byte(key), Value: value, Timestamp: at, Partition: topics.Partition(key, c.Kafka.Partitions)}
 	must.OK(c.t, c.producer.ProduceSync(c.t.Context(), r).FirstErr())
 }
@@ -133,8 +132,7 @@ func TestHistory_Batches(t *testing.T) {
 		fmt.Fprintln(&rows, row(schemas.UserID(fmt.Sprint("user:", 1+i%2)), minutes(19-i)))
 	}
 	names := []string{"saves", "pair_author", "shown"}
-	want, err := c.history(definitions(t), rows.String(), names...)
-	must.OK(t, err)
+	want := must.Get(c.history(definitions(t), rows.String(), names...))(t)
 	path := filepath.Join(t.TempDir(), "rows")
 	must.OK(t, os.WriteFile(path, []byte(rows.String()), 0o600))
 	h := &history{defs: must.Get(chosen(definitions(t), names))(t), log: c.Log(), streams: c.Streams, deleted: map[schemas.UserID]bool{}, batch: 3}

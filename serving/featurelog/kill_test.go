@@ -79,9 +79,7 @@ func killFiler(t *testing.T, registry, dir string, before, further, size int64) 
 	t.Helper()
 	p := child.Start(t, "writer", registry, dir, strconv.FormatInt(size, 10))
 	for durable = -1; durable < before+further; {
-		var err error
-		durable, err = strconv.ParseInt(p.Line(), 10, 64)
-		must.OK(t, err)
+		durable = must.Get(strconv.ParseInt(p.Line(), 10, 64))(t)
 	}
 	p.Kill()
 	return durable

@@ -44,16 +44,14 @@ type recording struct {
 func record(t *testing.T, w *wire, rules ...Rule) recording {
 	t.Helper()
 	reg := prometheus.NewRegistry()
-	metrics, err := NewMetrics(reg)
-	must.OK(t, err)
+	metrics := must.Get(NewMetrics(reg))(t)
 	s := &sent{}
 	return recording{NewRecorder(Config{Rules: rules}, s, w.Streams.FeatureLog, "run", metrics), s, reg, w.Streams.FeatureLog}
 }
 
 func (r recording) counted(t *testing.T, name string) float64 {
 	t.Helper()
-	families, err := r.reg.Gather()
-	must.OK(t, err)
+	families := must.Get(r.reg.Gather())(t)
 	for _, f := range families {
 		if f.GetName() == "smartfeed_feature_log_"+name {
 			return f.GetMetric()[0].GetCounter().GetValue()
@@ -67,8 +65,7 @@ func (r recording) logged(t *testing.T) []schemas.LoggedFeatures {
 	t.Helper()
 	var all []schemas.LoggedFeatures
 	for _, out := range r.sent.records {
-		rec, err := r.logs.Decode(out.Value)
-		must.OK(t, err)
+		rec := must.Get(r.logs.Decode(out.Value))(t)
 		if string(out.Key) != rec.Entity {
 			t.Errorf("key %q of %s", out.Key, rec.Entity)
 		}

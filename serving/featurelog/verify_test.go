@@ -20,7 +20,7 @@ const at = 1_700_000_000 * second
 
 func definitions(t *testing.T) []feature.Definition {
 	t.Helper()
-	defs, err := feature.Parse("f", []byte(`
+	defs := must.Get(feature.Parse("f", []byte(`
 features:
 - {name: saves, entity: user, verbs: save, aggregate: count, window: 1h}
 - {name: pins, entity: user, aggregate: count, window: 1h, group_by: object}
@@ -32,8 +32,7 @@ features:
 - {name: crowd, entity: pin, aggregate: mean_embedding}
 - {name: pair_author, entity: pair, aggregate: count, window: 1h, group_by: objectAttributes.author}
 - {name: pair_close, entity: pair, aggregate: cosine}
-`))
-	must.OK(t, err)
+`)))(t)
 	return defs
 }
 

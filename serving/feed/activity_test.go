@@ -61,8 +61,7 @@ func TestVisit_AnnouncesInactiveUserBeforeChunk(t *testing.T) {
 				} else {
 					r.deps.Activity = activity
 				}
-				page, err := r.Visit(t.Context(), viewer, "home", 4)
-				must.OK(t, err)
+				page := must.Get(r.Visit(t.Context(), viewer, "home", 4))(t)
 				same(t, "items", names(page.Items), want)
 				same(t, "announced", len(activity.announced), c.announced)
 			})

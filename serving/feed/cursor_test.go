@@ -47,8 +47,7 @@ func TestCursor_OpensLongest(t *testing.T) {
 func TestCursor_RejectsInvalid(t *testing.T) {
 	c := testCursors()
 	good := c.sealFeed(feedCursor{user: viewer, feed: "home", below: 5})
-	raw, err := base64.RawURLEncoding.DecodeString(good)
-	must.OK(t, err)
+	raw := must.Get(base64.RawURLEncoding.DecodeString(good))(t)
 	foreign := cursors{key: []byte("another key, as long")}
 	for name, text := range map[string]string{
 		"empty":                            "",
@@ -88,8 +87,7 @@ func TestCursor_RejectsInvalid(t *testing.T) {
 func TestCursor_RejectsOtherVersions(t *testing.T) {
 	c := testCursors()
 	at := feedCursor{user: viewer, feed: "home", below: 5}
-	sealed, err := base64.RawURLEncoding.DecodeString(c.sealFeed(at))
-	must.OK(t, err)
+	sealed := must.Get(base64.RawURLEncoding.DecodeString(c.sealFeed(at)))(t)
 	for version, want := range map[byte]error{0: ErrBadCursor, cursorVersion: nil, cursorVersion + 1: ErrBadCursor, 255: ErrBadCursor} {
 		body := append([]byte{version}, sealed[1:len(sealed)-macBytes]...)
 		text := base64.RawURLEncoding.EncodeToString(append(body, c.mac(body)...))

@@ -101,8 +101,7 @@ func TestOlder_PagingEndsAtExpiredEntries(t *testing.T) {
 	for limit := 1; limit <= 6; limit++ {
 		synctest.Test(t, func(t *testing.T) {
 			r, began := aged(t, 1, 2, 3, 4, 5), time.Now()
-			page, err := r.Visit(t.Context(), viewer, "home", limit)
-			must.OK(t, err)
+			page := must.Get(r.Visit(t.Context(), viewer, "home", limit))(t)
 			got := names(page.Items)
 			for n := 0; page.Next != nil; n++ {
 				if page = r.older(t, r.below(t, page.Next), limit); n > 20 || len(page.Degraded) > 0 {

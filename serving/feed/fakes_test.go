@@ -244,13 +244,11 @@ func newRig(t testing.TB, change func(*Config)) *rig {
 		change(&cfg)
 	}
 	var ids int
-	var err error
-	r.Service, err = New(cfg, Deps{
+	r.Service = must.Get(New(cfg, Deps{
 		Generator: r.gen, Store: r.store, Served: r.log, CursorKey: []byte("0123456789abcdef"),
 		NewID:   func() string { ids++; return fmt.Sprint("served-", ids) },
 		Metrics: prometheus.NewRegistry(),
-	})
-	must.OK(t, err)
+	}))(t)
 	return r
 }
 
@@ -291,8 +289,7 @@ func (r *rig) below(t testing.TB, next *string) int64 {
 	if next == nil {
 		return -1
 	}
-	at, err := r.cursors.openFeed(*next, viewer)
-	must.OK(t, err)
+	at := must.Get(r.cursors.openFeed(*next, viewer))(t)
 	return at.below
 }
 

@@ -21,21 +21,18 @@ func TestJSON(t *testing.T) {
 		Pin: "pin:42", PinContent: schemas.PinContent{Created: full.Created, Facets: schemas.Facets{Author: "user:2", Board: "board:9", Interests: []schemas.InterestID{"interest:x", "interest:y"}}}}}
 	r.gen.chunk.Head = 2
 	r.gen.chunk.Served.Items = []schemas.ServedItem{item("new")}
-	page, err := r.Visit(t.Context(), viewer, "home", 2)
-	must.OK(t, err)
+	page := must.Get(r.Visit(t.Context(), viewer, "home", 2))(t)
 	matches(t, "testdata/visit.json", page)
 	r.store.feed.err = errFake
 	matches(t, "testdata/nothing.json", r.older(t, 3, 5))
 	r.store.lists["board:9"] = []schemas.PinVersion{{Pin: "pin:42"}}
-	list, err := r.List(t.Context(), "board:9", "", "", 5)
-	must.OK(t, err)
+	list := must.Get(r.List(t.Context(), "board:9", "", "", 5))(t)
 	matches(t, "testdata/list.json", list)
 }
 
 func matches(t *testing.T, file string, v any) {
 	t.Helper()
-	got, err := json.MarshalIndent(v, "", "  ")
-	must.OK(t, err)
+	got := must.Get(json.MarshalIndent(v, "", "  "))(t)
 	golden.Text(t, file, string(got)+"\n")
 }
 

@@ -159,8 +159,7 @@ func joinPages(rt *rapid.T, met map[string]int) {
 			if p.generatorDown {
 				head -= int64(p.lag)
 			}
-			page, err := svc.Visit(rt.Context(), viewer, "home", limit)
-			must.OK(rt, err)
+			page := must.Get(svc.Visit(rt.Context(), viewer, "home", limit))(rt)
 			s.at = head + 1
 			if page.Next != nil && mustOpen(rt, svc, *page.Next) > head+1 {
 				continue // the head is unknown: the session starts when the store answers
@@ -172,15 +171,13 @@ func joinPages(rt *rapid.T, met map[string]int) {
 		if s.next == nil {
 			continue
 		}
-		page, err := svc.Older(rt.Context(), viewer, *s.next, limit)
-		must.OK(rt, err)
+		page := must.Get(svc.Older(rt.Context(), viewer, *s.next, limit))(rt)
 		s.check(rt, p, page, limit, nil)
 	}
 }
 
 func mustOpen(rt *rapid.T, svc *Service, cursor string) int64 {
-	at, err := svc.cursors.openFeed(cursor, viewer)
-	must.OK(rt, err)
+	at := must.Get(svc.cursors.openFeed(cursor, viewer))(rt)
 	return at.below
 }
 

@@ -45,8 +45,7 @@ func TestPool_OmitsDeletedPins(t *testing.T) {
 			r.store.cards["pin:1"] = schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1"}}
 			r.store.cards["pin:2"] = schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:2", PinContent: schemas.PinContent{Deleted: true}}}
 			r.store.facts.err = c.err
-			pool, err := r.Pool(t.Context(), viewer, c.source, c.limit)
-			must.OK(t, err)
+			pool := must.Get(r.Pool(t.Context(), viewer, c.source, c.limit))(t)
 			var got []schemas.PinID
 			for _, it := range pool.Items {
 				got = append(got, it.Pin)

@@ -14,8 +14,7 @@ import (
 func (r *rig) older(t testing.TB, below int64, limit int) Page {
 	t.Helper()
 	cursor := r.cursors.sealFeed(feedCursor{user: viewer, feed: "home", below: below})
-	page, err := r.Older(t.Context(), viewer, cursor, limit)
-	must.OK(t, err)
+	page := must.Get(r.Older(t.Context(), viewer, cursor, limit))(t)
 	return page
 }
 
@@ -135,8 +134,7 @@ func TestVisit_ShowsPinOnce(t *testing.T) {
 	e.ServedItem = item("b") // as if the generator had returned an item that is already materialized
 	r.gen.chunk.Recent[1] = e
 	r.store.materialize(e)
-	page, err := r.Visit(t.Context(), viewer, "home", 6)
-	must.OK(t, err)
+	page := must.Get(r.Visit(t.Context(), viewer, "home", 6))(t)
 	same(t, "items", names(page.Items), "*a *b *c f10 f8 f7")
 }
 
@@ -283,8 +281,7 @@ func TestList(t *testing.T) {
 	})
 	t.Run("store unavailable", func(t *testing.T) {
 		r := newList(t)
-		first, err := r.List(t.Context(), "board:1", "", "", 5)
-		must.OK(t, err)
+		first := must.Get(r.List(t.Context(), "board:1", "", "", 5))(t)
 		r.store.list.err = errFake
 		second, err := r.List(t.Context(), "board:1", "", *first.Next, 5)
 		if err != nil || second.Next == nil {
@@ -293,8 +290,7 @@ func TestList(t *testing.T) {
 		same(t, "degraded", second.Degraded, []string{"store"})
 		same(t, "items", second.Items, []Pin{})
 		r.store.list.err = nil
-		again, err := r.List(t.Context(), "board:1", "", *second.Next, 5)
-		must.OK(t, err)
+		again := must.Get(r.List(t.Context(), "board:1", "", *second.Next, 5))(t)
 		same(t, "continues at", again.Items[0].ID, schemas.PinID("pin:l05"))
 	})
 }

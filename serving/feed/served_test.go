@@ -22,8 +22,7 @@ import (
 func TestLog(t *testing.T) {
 	cfg := embedded.DefaultConfig()
 	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
-	server, err := embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	must.OK(t, err)
+	server := must.Get(embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler)))(t)
 	closed := false
 	defer func() {
 		if !closed {
@@ -31,8 +30,7 @@ func TestLog(t *testing.T) {
 		}
 	}()
 	kafka, streams := provision(t, server)
-	client, err := kafka.Client()
-	must.OK(t, err)
+	client := must.Get(kafka.Client())(t)
 	defer client.Close()
 	log := NewLog(client, streams)
 
@@ -42,8 +40,7 @@ func TestLog(t *testing.T) {
 		t.Fatalf("got %q, %v, want %q", outcome, err, schemas.Acknowledged)
 	}
 	record := first(t, kafka, topics.Served)
-	got, err := streams.Served.Decode(record.Value)
-	must.OK(t, err)
+	got := must.Get(streams.Served.Decode(record.Value))(t)
 	same(t, "published", got.Items[0].Pin, want.Items[0].Pin)
 	same(t, "key", string(record.Key), string(viewer))
 	same(t, "partition", record.Partition, topics.Partition(string(viewer), kafka.Partitions))
@@ -58,8 +55,7 @@ func TestLog(t *testing.T) {
 	announced := schemas.UserActivity{User: viewer, Time: 5}
 	must.OK(t, log.Announce(t.Context(), &announced))
 	record = first(t, kafka, topics.UserActivity)
-	visit, err := streams.UserActivity.Decode(record.Value)
-	must.OK(t, err)
+	visit := must.Get(streams.UserActivity.Decode(record.Value))(t)
 	same(t, "announced", *visit, announced)
 	same(t, "key", string(record.Key), string(viewer))
 
@@ -85,18 +81,15 @@ func provision(t *testing.T, server *embedded.Server) (topics.Kafka, *topics.Str
 	kafka := server.Kafka(0)
 	profile := topics.Profile{Partitions: kafka.Partitions, Embedded: true}
 	must.Get(topics.Apply(t.Context(), kafka, topics.Catalogue(profile)))(t)
-	registry, err := schemas.NewRegistry(server.RegistryURL())
-	must.OK(t, err)
-	streams, err := topics.Open(t.Context(), registry)
-	must.OK(t, err)
+	registry := must.Get(schemas.NewRegistry(server.RegistryURL()))(t)
+	streams := must.Get(topics.Open(t.Context(), registry))(t)
 	return kafka, streams
 }
 
 // first returns the first record of a topic.
 func first(t *testing.T, kafka topics.Kafka, topic string) *kgo.Record {
 	t.Helper()
-	client, err := kafka.Client(kgo.ConsumeTopics(topic))
-	must.OK(t, err)
+	client := must.Get(kafka.Client(kgo.ConsumeTopics(topic)))(t)
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
 	defer cancel()

@@ -38,17 +38,15 @@ func (acknowledging) Publish(context.Context, *schemas.Served) (schemas.Outcome,
 // viewer follows.
 func newService(t testing.TB, n int) (*feed.Service, *feedstore.Store, *generator) {
 	t.Helper()
-	store, err := feedstore.Open(t.TempDir(), feedstore.DefaultConfig(), slog.New(slog.DiscardHandler))
-	must.OK(t, err)
+	store := must.Get(feedstore.Open(t.TempDir(), feedstore.DefaultConfig(), slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(func() { must.OK(t, store.Close()) })
 	must.OK(t, store.Write(t.Context(), materialized(n)))
 	gen := &generator{schemas.Chunk{Head: int64(n)}}
 	cfg := feed.DefaultConfig()
 	cfg.ReadTimeout, cfg.GeneratorTimeout = time.Minute, time.Minute // the test must not fail on a busy machine
-	svc, err := feed.New(cfg, feed.Deps{
+	svc := must.Get(feed.New(cfg, feed.Deps{
 		Generator: gen, Store: store, Served: acknowledging{}, CursorKey: make([]byte, 16), Metrics: prometheus.NewRegistry(),
-	})
-	must.OK(t, err)
+	}))(t)
 	return svc, store, gen
 }
 
@@ -72,8 +70,7 @@ func TestVisit_AppliesStoredFactsImmediately(t *testing.T) {
 	svc, store, _ := newService(t, 100)
 	newest := func() schemas.PinID {
 		t.Helper()
-		page, err := svc.Visit(t.Context(), viewer, "home", 1)
-		must.OK(t, err)
+		page := must.Get(svc.Visit(t.Context(), viewer, "home", 1))(t)
 		if len(page.Items) != 1 || len(page.Degraded) > 0 {
 			t.Fatalf("got %+v", page)
 		}

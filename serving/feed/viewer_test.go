@@ -40,8 +40,7 @@ func TestList_WithholdsWhatBlocksHideFromViewer(t *testing.T) {
 			var got []Item
 			cursor, pages := "", 0
 			for {
-				page, err := r.List(t.Context(), "interest:x", viewing, cursor, limit)
-				must.OK(t, err)
+				page := must.Get(r.List(t.Context(), "interest:x", viewing, cursor, limit))(t)
 				for _, p := range page.Items {
 					got = append(got, Item{Pin: p})
 				}
@@ -64,8 +63,7 @@ func TestList_OfBlockerLooksEmpty(t *testing.T) {
 			p := schemas.PinVersion{Pin: schemas.PinID(fmt.Sprint("pin:of-", i)), PinContent: schemas.PinContent{Facets: schemas.Facets{Author: schemas.UserID(followee)}}}
 			r.store.lists[followee] = append(r.store.lists[followee], p)
 		}
-		nothing, err := r.List(t.Context(), "user:silent", viewer, "", 10)
-		must.OK(t, err)
+		nothing := must.Get(r.List(t.Context(), "user:silent", viewer, "", 10))(t)
 		page, err := r.List(t.Context(), followee, viewer, "", 10)
 		expect(t, string(followee), page, nothing, err)
 		page, err = r.List(t.Context(), followee, "", "", 10)

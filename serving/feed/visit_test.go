@@ -148,8 +148,7 @@ func TestVisit(t *testing.T) {
 					c.setup(r)
 				}
 				start := time.Now()
-				page, err := r.Visit(t.Context(), viewer, "home", c.limit)
-				must.OK(t, err)
+				page := must.Get(r.Visit(t.Context(), viewer, "home", c.limit))(t)
 				if took := time.Since(start); took != c.within {
 					t.Errorf("took %s, want %s", took, c.within)
 				}
@@ -225,8 +224,7 @@ func TestVisit_LateAcknowledgementShowsNothingNew(t *testing.T) {
 		acknowledged := make(chan struct{})
 		r.log.fault.hang = acknowledged
 		time.AfterFunc(r.cfg.AckTimeout+100*ms, func() { close(acknowledged) })
-		page, err := r.Visit(t.Context(), viewer, "home", 3)
-		must.OK(t, err)
+		page := must.Get(r.Visit(t.Context(), viewer, "home", 3))(t)
 		synctest.Wait()
 		same(t, "items", names(page.Items), "f10 f9 f8")
 		same(t, "degraded", strings.Join(page.Degraded, " "), "served")
@@ -253,8 +251,7 @@ func TestVisit_ShowsNothingNewAfterPause(t *testing.T) {
 			var ahead atomic.Int64
 			r.deps.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 			c.stop(r, func() { ahead.Store(int64(stopped)) })
-			page, err := r.Visit(t.Context(), viewer, "home", 3)
-			must.OK(t, err)
+			page := must.Get(r.Visit(t.Context(), viewer, "home", 3))(t)
 			if got := names(page.Items); strings.Contains(got, "*") || !slices.Contains(page.Degraded, "served") {
 				t.Errorf("items %q, degraded %v, want nothing new", got, page.Degraded)
 			}
@@ -309,8 +306,7 @@ func (r *rig) checkFaultsWereHit(t *testing.T) {
 func TestVisit_PublishesServedItems(t *testing.T) {
 	r := stocked(t)
 	r.store.cards["pin:b"] = schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:b", PinContent: schemas.PinContent{Deleted: true}}}
-	page, err := r.Visit(t.Context(), viewer, "plain", 4)
-	must.OK(t, err)
+	page := must.Get(r.Visit(t.Context(), viewer, "plain", 4))(t)
 	same(t, "items", names(page.Items), "*a *c f10 f9") // a deleted pin is hidden, but still counts as served
 	want := schemas.Served{ID: "served-1", User: viewer, Feed: "plain", Time: r.gen.asked[0].Time,
 		Items: []schemas.ServedItem{item("a"), item("b"), item("c")}}
@@ -328,8 +324,7 @@ func TestVisit_SettlesLateChunk(t *testing.T) {
 		r := stocked(t)
 		release := make(chan struct{})
 		r.gen.fault.hang = release // a generator that ignores its deadline
-		page, err := r.Visit(t.Context(), viewer, "home", 2)
-		must.OK(t, err)
+		page := must.Get(r.Visit(t.Context(), viewer, "home", 2))(t)
 		same(t, "items", names(page.Items), "f10 f9")
 		synctest.Wait()
 		same(t, "settled before the chunk came", r.gen.settled, []settled(nil))
@@ -387,8 +382,7 @@ func TestVisit_BoundsCallsToHungStore(t *testing.T) {
 		r.store.feed.hang = release
 		for range 10 {
 			start := time.Now()
-			page, err := r.Visit(t.Context(), viewer, "home", 100)
-			must.OK(t, err)
+			page := must.Get(r.Visit(t.Context(), viewer, "home", 100))(t)
 			same(t, "items", names(page.Items), "*a *b *c f10 f9 f8 f7")
 			same(t, "took", time.Since(start), 150*ms)
 		}

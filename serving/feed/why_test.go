@@ -28,12 +28,10 @@ func (e *fakeExplainer) Why(ctx context.Context, r schemas.WhyRequest) (*schemas
 func newWhyRig(t *testing.T) (*rig, *fakeExplainer) {
 	t.Helper()
 	r, e := &rig{store: newFakeStore()}, &fakeExplainer{}
-	var err error
-	r.Service, err = New(DefaultConfig(), Deps{
+	r.Service = must.Get(New(DefaultConfig(), Deps{
 		Generator: &fakeGenerator{}, Explainer: e, Store: r.store, Served: &fakeLog{}, CursorKey: []byte("0123456789abcdef"),
 		Now: func() time.Time { return time.UnixMicro(77) }, Metrics: prometheus.NewRegistry(),
-	})
-	must.OK(t, err)
+	}))(t)
 	return r, e
 }
 
@@ -45,8 +43,7 @@ func TestWhy_SendsStoredCard(t *testing.T) {
 		Fate: schemas.FateDeferred, Reason: schemas.ReasonDeferredEarlier, By: []schemas.ID{"user:a"}, Arm: "calm", Since: 5, Degraded: []string{"model"},
 		Candidates: []schemas.WhyCandidate{{Source: schemas.Following, Rank: 4, RankScore: 1, Parts: map[string]float64{"created": 1}}},
 	}
-	got, err := r.Why(t.Context(), viewer, "home", "pin:1", false)
-	must.OK(t, err)
+	got := must.Get(r.Why(t.Context(), viewer, "home", "pin:1", false))(t)
 	same(t, "request", e.asked, schemas.WhyRequest{User: viewer, Pin: "pin:1", Feed: "home", Limit: whyLimit, Time: 77, Card: &card})
 	same(t, "answer", got, &schemas.Why{
 		User: viewer, Pin: "pin:1", Feed: "home", Arm: "calm", Fate: schemas.FateDeferred, Reason: schemas.ReasonDeferredEarlier,
@@ -72,8 +69,7 @@ func TestWhy_CompletesShownFromStore(t *testing.T) {
 		shown := c.remembered
 		shown.Position, shown.Time = 2, 9
 		e.answer = schemas.Why{Fate: schemas.FateShown, Shown: &shown}
-		got, err := r.Why(t.Context(), viewer, "home", c.pin, false)
-		must.OK(t, err)
+		got := must.Get(r.Why(t.Context(), viewer, "home", c.pin, false))(t)
 		c.want.Position, c.want.Time = 2, 9
 		same(t, name, got.Shown, &c.want)
 	}
@@ -83,8 +79,7 @@ func TestWhy_DegradesWithoutStore(t *testing.T) {
 	r, e := newWhyRig(t)
 	r.store.facts.err = errFake
 	e.answer = schemas.Why{Fate: schemas.FateShown, Shown: &schemas.Shown{Position: 2}}
-	got, err := r.Why(t.Context(), viewer, "home", "pin:1", false)
-	must.OK(t, err)
+	got := must.Get(r.Why(t.Context(), viewer, "home", "pin:1", false))(t)
 	same(t, "degraded", got.Degraded, schemas.List[string]{"store"})
 	if e.asked.Card != nil || got.Shown.Source != "" || r.store.facts.hits.Load() != 1 {
 		t.Errorf("requested with %v, got %+v, store called %d times", e.asked.Card, got.Shown, r.store.facts.hits.Load())

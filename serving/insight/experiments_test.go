@@ -32,7 +32,7 @@ func part(arm string, n int) experiment.Tally {
 // The users of all partitions count, with the present shares. A feed without visits has its arms, and an arm that the
 // configuration lacks has no share.
 func TestExperiments_AddsUpAllPartitions(t *testing.T) {
-	got, err := experiments(func(_ context.Context, r schemas.InsightRequest) (*schemas.InsightPart, error) {
+	got := must.Get(experiments(func(_ context.Context, r schemas.InsightRequest) (*schemas.InsightPart, error) {
 		if r.Experiments.Days != 3 || len(r.Experiments.Verbs) != 1 || r.Experiments.Verbs[0] != "save" {
 			t.Errorf("got the request %+v", r.Experiments)
 		}
@@ -41,8 +41,7 @@ func TestExperiments_AddsUpAllPartitions(t *testing.T) {
 			part.Experiments = []experiment.Tally{}
 		}
 		return part, nil
-	}).Experiments(t.Context(), []schemas.Verb{"save"}, 3)
-	must.OK(t, err)
+	}).Experiments(t.Context(), []schemas.Verb{"save"}, 3))(t)
 	if len(got) != 2 || got[0].Feed != "home" || got[1].Feed != "quiet" || len(got[1].Arms) != 1 {
 		t.Fatalf("got %+v, want both feeds", got)
 	}

@@ -69,8 +69,7 @@ func TestService_AddsUpAllPartitions(t *testing.T) {
 		}
 		return part, nil
 	})
-	growth, err := service.Growth(t.Context(), 2)
-	must.OK(t, err)
+	growth := must.Get(service.Growth(t.Context(), 2))(t)
 	day := schemas.GrowthDay{Day: "d", New: total, Daily: 2 * total, Active: 3 * total, Resurrected: 4 * total, Dormant: 5 * total}
 	if want := []schemas.GrowthDay{day, day}; !slices.Equal(growth, want) {
 		t.Errorf("growth: got %+v, want %+v", growth, want)

@@ -258,8 +258,7 @@ func TestCalls_ReachTheOwnersOfTheGroup(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want, err := call(t.Context(), g)
-			must.OK(t, err)
+			want := must.Get(call(t.Context(), g))(t)
 			got, err := call(within(t, time.Minute), c)
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -354,8 +353,7 @@ func TestClient_FindsNewOwner(t *testing.T) {
 	for name, former := range map[string]func(*testing.T) string{
 		"it answers 421": func(t *testing.T) string { return process(t, &fakeGenerator{err: schemas.ErrNotOwner}) },
 		"it is down": func(t *testing.T) string {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			must.OK(t, err)
+			l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 			defer l.Close()
 			return l.Addr().String()
 		},

@@ -69,8 +69,7 @@ func TestPages_FollowTheirPolicy(t *testing.T) {
 
 func text(t *testing.T, path string) string {
 	t.Helper()
-	body, err := io.ReadAll(get(path).Body)
-	must.OK(t, err)
+	body := must.Get(io.ReadAll(get(path).Body))(t)
 	return string(body)
 }
 

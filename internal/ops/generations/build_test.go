@@ -25,8 +25,7 @@ func TestBuilder_WaitsWithoutProgressDisplay(t *testing.T) {
 func TestBuilder_DoesNotCutOverToAbortedGeneration(t *testing.T) {
 	t.Parallel()
 	setup := topicstest.Start(t, 0).Setup()
-	a, err := open(t.Context(), setup)
-	must.OK(t, err)
+	a := must.Get(open(t.Context(), setup))(t)
 	defer a.close()
 	b := &builder{access: a}
 	now := generation.Record{Group: topics.Pools, Active: 1, Building: 2}

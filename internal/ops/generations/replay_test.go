@@ -16,12 +16,10 @@ import (
 
 func TestReplayer_SkipsBatchThatIsTooLargeToRead(t *testing.T) {
 	setup := topicstest.Start(t, 0).Setup()
-	a, err := open(t.Context(), setup)
-	must.OK(t, err)
+	a := must.Get(open(t.Context(), setup))(t)
 	t.Cleanup(a.close)
 	a.readers = []topics.Reader{{Group: "none"}}
-	publisher, err := topics.NewPublisher(setup.Kafka, a.streams)
-	must.OK(t, err)
+	publisher := must.Get(topics.NewPublisher(setup.Kafka, a.streams))(t)
 	t.Cleanup(publisher.Close)
 	pin := func(id string) {
 		t.Helper()
@@ -34,8 +32,7 @@ func TestReplayer_SkipsBatchThatIsTooLargeToRead(t *testing.T) {
 	partition := topics.Partition("pin:1", setup.Kafka.Partitions)
 	must.Get(zeros.Produce(t.Context(), a.client, topics.Pins, partition, topics.MaxDecompressedBytes+1))(t)
 	pin("behind")
-	got, err := (&replayer{access: a, rate: 1000}).replay(t.Context())
-	must.OK(t, err)
+	got := must.Get((&replayer{access: a, rate: 1000}).replay(t.Context()))(t)
 	written := 0
 	if err := a.log.ReadAll(t.Context(), topics.Replays, func(*kgo.Record) error { written++; return nil }); err != nil {
 		t.Fatal(err)

@@ -19,12 +19,10 @@ import (
 
 func newAdmin(t *testing.T, n *faultnet.Net) (*kadm.Client, topics.Kafka) {
 	t.Helper()
-	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
-	must.OK(t, err)
+	c := must.Get(kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t")))(t)
 	t.Cleanup(c.Close)
 	k := topics.Kafka{Brokers: c.ListenAddrs(), Dial: n.Dial}
-	admin, err := k.Admin()
-	must.OK(t, err)
+	admin := must.Get(k.Admin())(t)
 	t.Cleanup(admin.Close)
 	return admin, k
 }
@@ -32,16 +30,14 @@ func newAdmin(t *testing.T, n *faultnet.Net) (*kadm.Client, topics.Kafka) {
 func TestCut_LosesOnlyResponses(t *testing.T) {
 	n := faultnet.New()
 	admin, k := newAdmin(t, n)
-	client, err := k.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	must.OK(t, err)
+	client := must.Get(k.Client(kgo.RecordPartitioner(kgo.ManualPartitioner())))(t)
 	defer client.Close()
 	n.Cut(kmsg.Produce, 2)
 	const records = 6
 	for range records { // the producer retries records without a response, and the broker deduplicates them
 		must.OK(t, client.ProduceSync(t.Context(), &kgo.Record{Topic: "t"}).FirstErr())
 	}
-	ends, err := admin.ListEndOffsets(t.Context(), "t")
-	must.OK(t, err)
+	ends := must.Get(admin.ListEndOffsets(t.Context(), "t"))(t)
 	if end, _ := ends.Lookup("t", 0); end.Offset != records {
 		t.Errorf("the log ends at %d, want %d", end.Offset, records)
 	}

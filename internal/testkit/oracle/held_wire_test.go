@@ -70,8 +70,7 @@ func TestQueue_IsBoundedWhileDeliveriesAreHeld(t *testing.T) {
 	for n := range followers {
 		user := schemas.UserID(fmt.Sprintf("user:%d", n))
 		p.Eventually("the rows of "+string(user), func() bool { return p.member.Owns(topics.Pools, string(user)) })
-		pool, err := p.generator.Pool(t.Context(), user, schemas.Following, most)
-		must.OK(t, err)
+		pool := must.Get(p.generator.Pool(t.Context(), user, schemas.Following, most))(t)
 		var got []schemas.PinID
 		for _, item := range pool.Items {
 			got = append(got, item.Pin)

@@ -80,8 +80,7 @@ func TestTopics_ReportsMissingAndDifferentTopics(t *testing.T) {
 // three returns a cluster of three brokers with the topics of the catalogue. It supports the settings of topics.
 func three(t *testing.T) *wire {
 	t.Helper()
-	c, err := kfake.NewCluster(kfake.NumBrokers(3))
-	must.OK(t, err)
+	c := must.Get(kfake.NewCluster(kfake.NumBrokers(3)))(t)
 	t.Cleanup(c.Close)
 	k := topics.Kafka{Brokers: c.ListenAddrs()[:1], Partitions: 2}
 	must.Get(topics.Apply(t.Context(), k, topics.Catalogue(topics.Profile{Partitions: 2})))(t)
@@ -169,15 +168,13 @@ func guarded(t *testing.T, roles ...string) *wire {
 	t.Helper()
 	acls := []kfake.ACL{}
 	for _, role := range roles {
-		grants, err := topics.Grants(role, topics.Catalogue(topics.Profile{Partitions: 2, Replicas: 1}))
-		must.OK(t, err)
+		grants := must.Get(topics.Grants(role, topics.Catalogue(topics.Profile{Partitions: 2, Replicas: 1})))(t)
 		for _, g := range grants {
 			acls = append(acls, acl(t, g)...)
 		}
 	}
-	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(), kfake.EnableACLs(),
-		kfake.Superuser(topics.Plain, "root", "secret"), kfake.User(topics.Plain, "ada", "secret", acls...))
-	must.OK(t, err)
+	c := must.Get(kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL(), kfake.EnableACLs(),
+		kfake.Superuser(topics.Plain, "root", "secret"), kfake.User(topics.Plain, "ada", "secret", acls...)))(t)
 	t.Cleanup(c.Close)
 	as := func(user string) topics.Kafka {
 		return topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 2, SASL: topics.SASL{
@@ -190,15 +187,13 @@ func guarded(t *testing.T, roles ...string) *wire {
 
 func acl(t *testing.T, g topics.Grant) (all []kfake.ACL) {
 	t.Helper()
-	resource, err := kmsg.ParseACLResourceType(g.Kind)
-	must.OK(t, err)
+	resource := must.Get(kmsg.ParseACLResourceType(g.Kind))(t)
 	pattern := kmsg.ACLResourcePatternTypeLiteral
 	if g.Prefix {
 		pattern = kmsg.ACLResourcePatternTypePrefixed
 	}
 	for _, name := range g.Operations {
-		op, err := kmsg.ParseACLOperation(name)
-		must.OK(t, err)
+		op := must.Get(kmsg.ParseACLOperation(name))(t)
 		all = append(all, kfake.ACL{Resource: resource, Name: g.Name, Pattern: pattern, Operation: op, Allow: true})
 	}
 	return all

@@ -46,10 +46,8 @@ func TestRegistry_ReportsSchemasAndSettings(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			fake := srfake.New()
 			defer fake.Close()
-			theirs, err := sr.NewClient(sr.URLs(fake.URL()))
-			must.OK(t, err)
-			ours, err := schemas.NewRegistry(fake.URL())
-			must.OK(t, err)
+			theirs := must.Get(sr.NewClient(sr.URLs(fake.URL())))(t)
+			ours := must.Get(schemas.NewRegistry(fake.URL()))(t)
 			defer ours.Close()
 			c.before(t, ours, theirs)
 			defer http.DefaultClient.CloseIdleConnections()
@@ -64,8 +62,7 @@ func TestRegistry_ReportsSchemasAndSettings(t *testing.T) {
 
 func subjects(t *testing.T, theirs *sr.Client) int {
 	t.Helper()
-	all, err := theirs.Subjects(t.Context())
-	must.OK(t, err)
+	all := must.Get(theirs.Subjects(t.Context()))(t)
 	return len(all)
 }
 
@@ -85,8 +82,7 @@ func set(level sr.CompatibilityLevel) func(*testing.T, *schemas.Registry, *sr.Cl
 }
 
 func TestRegistry_ReportsUnreachableRegistry(t *testing.T) {
-	unreachable, err := schemas.NewRegistry("127.0.0.1:1")
-	must.OK(t, err)
+	unreachable := must.Get(schemas.NewRegistry("127.0.0.1:1"))(t)
 	want(t, run(t, doctor.Registry(unreachable, false)), "registry problem list subjects at schema registry")
 	want(t, run(t, doctor.Registry(unreachable, true)), "registry note no registry responds: ")
 }

@@ -38,11 +38,10 @@ func config(change func(*Config)) Config {
 // Arms are counted by user, and a sampling rate that changed has the weight of the
 // users who were not sampled.
 func TestRun_CountsArms(t *testing.T) {
-	report, err := Run(logOf(
+	report := must.Get(Run(logOf(
 		shown("user:1", "", 0, 0, "y"), shown("user:1", "", 0, 1, "n"), shown("user:2", "", 4, 0, "n"), shown("user:2", "", 4, 1, "n"),
 		shown("user:3", "b", 0, 0, "y"), shown("user:3", "b", 0, 1, "y"), shown("user:4", "b", 1, 0, "y"), shown("user:1", "b", 2, 0, "n"),
-	), DefaultConfig())
-	must.OK(t, err)
+	), DefaultConfig()))(t)
 	x := report.Experiments[0]
 	if report.From != start || !report.To.Equal(start.Add(96*time.Hour)) || x.Feed != "home" || len(x.Arms) != 2 {
 		t.Fatalf("got %+v", report)
@@ -66,8 +65,7 @@ func TestRun_CountsArms(t *testing.T) {
 	}
 	half := shown("user:5", "b", 0, 0, "n")
 	half.UserShare = 0.5
-	report, err = Run(logOf(shown("user:3", "b", 0, 0, "y"), shown("user:4", "b", 0, 0, "y"), half), DefaultConfig())
-	must.OK(t, err)
+	report = must.Get(Run(logOf(shown("user:3", "b", 0, 0, "y"), shown("user:4", "b", 0, 0, "y"), half), DefaultConfig()))(t)
 	if got := report.Experiments[0].Arms[0].Actions[0].PerItem.Value; got != 0.5 {
 		t.Errorf("with a user who stands for two: rate %v, want 0.5", got)
 	}
@@ -86,8 +84,7 @@ func TestRun_ChecksSampleRatio(t *testing.T) {
 		if changed {
 			rows[7].ArmShare = 0.4
 		}
-		report, err := Run(logOf(rows...), DefaultConfig())
-		must.OK(t, err)
+		report := must.Get(Run(logOf(rows...), DefaultConfig()))(t)
 		if r := report.Experiments[0].SampleRatio; (r == nil) != changed || r != nil && !r.Mismatch {
 			t.Errorf("share changed %v: got %+v, want a mismatch unless it changed", changed, r)
 		}
@@ -203,8 +200,7 @@ func TestRun_LoggedPolicyHasLoggedRates(t *testing.T) {
 		"the same shares": {Feed: "home", Shares: loggedShares},
 		"the same rules":  {Feed: "home", Shares: loggedShares, Score: 2, Temperature: 2},
 	} {
-		report, err := Run(w.log(), config(func(c *Config) { c.Policy = policy }))
-		must.OK(t, err)
+		report := must.Get(Run(w.log(), config(func(c *Config) { c.Policy = policy })))(t)
 		p := report.Policy
 		if p.Places != n-2 || p.NotRandomized != 1 || p.Unknown != 1 {
 			t.Errorf("%s: got %+v, want %d places and one of each other kind", name, p, n-2)
@@ -228,8 +224,7 @@ func TestRun_LeavesOutMissingOutputs(t *testing.T) {
 		w.rows[5].Choices[0].Outputs["save"] = math.NaN()
 		delete(w.rows[6].Choices[0].Outputs, "save")
 		policy := &Policy{Feed: "home", Utility: map[string]float64{output: 1}, Temperature: 2}
-		report, err := Run(w.log(), config(func(c *Config) { c.Policy = policy }))
-		must.OK(t, err)
+		report := must.Get(Run(w.log(), config(func(c *Config) { c.Policy = policy })))(t)
 		if p := report.Policy; p.Unknown != want || !(p.Actions[0].DoublyRobust.Value > 0 && p.Actions[0].IPS.Value > 0) {
 			t.Errorf("utility of %s: got %+v, want %d unknown places, and rates", output, p, want)
 		}
@@ -239,8 +234,7 @@ func TestRun_LeavesOutMissingOutputs(t *testing.T) {
 func TestReadPolicy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	must.OK(t, os.WriteFile(path, []byte("feed: home\nshares: {following: 1}\nutility: {save: 3, hide: -5}\nscore: 0.5\ntemperature: 2\n"), 0o600))
-	got, err := ReadPolicy(path)
-	must.OK(t, err)
+	got := must.Get(ReadPolicy(path))(t)
 	want := &Policy{
 		Feed: "home", Shares: map[string]float64{"following": 1}, Utility: map[string]float64{"save": 3, "hide": -5}, Score: 0.5, Temperature: 2,
 	}

@@ -135,8 +135,7 @@ func TestRun_IntervalsCoverTruth(t *testing.T) {
 	covered := map[string]int{}
 	width := map[string]float64{}
 	for seed := range uint64(runs) {
-		report, err := Run(simulate(seed, users, lift).log(), Config{Policy: newPolicy, MinOverlap: 0.1, Effect: 0.05})
-		must.OK(t, err)
+		report := must.Get(Run(simulate(seed, users, lift).log(), Config{Policy: newPolicy, MinOverlap: 0.1, Effect: 0.05}))(t)
 		a, arm := report.Policy.Actions[0], report.Experiments[0].Arms[1].Actions[0]
 		for name, c := range map[string]struct {
 			*experiment.Estimate

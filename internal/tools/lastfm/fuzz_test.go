@@ -18,8 +18,7 @@ func FuzzRead(f *testing.F) {
 	names := []string{"artists.dat", "tags.dat", "user_taggedartists.dat", "user_friends.dat", "user_artists.dat"}
 	files := make([][]byte, len(names))
 	for i, name := range names {
-		text, err := os.ReadFile(filepath.Join("testdata", "tiny", name))
-		must.OK(f, err)
+		text := must.Get(os.ReadFile(filepath.Join("testdata", "tiny", name)))(f)
 		files[i] = text
 	}
 	f.Add(files[0], files[1], files[2], files[3], files[4])

@@ -21,8 +21,7 @@ import (
 // tiny returns the set in testdata.
 func tiny(t *testing.T) *Dataset {
 	t.Helper()
-	d, err := Read(os.DirFS("testdata/tiny"))
-	must.OK(t, err)
+	d := must.Get(Read(os.DirFS("testdata/tiny")))(t)
 	return d
 }
 
@@ -115,8 +114,7 @@ func files(t *testing.T, name, content string) fstest.MapFS {
 	t.Helper()
 	out := fstest.MapFS{}
 	for _, table := range new(gathered).tables() {
-		data, err := os.ReadFile(filepath.Join("testdata/tiny", table.name))
-		must.OK(t, err)
+		data := must.Get(os.ReadFile(filepath.Join("testdata/tiny", table.name)))(t)
 		out[table.name] = &fstest.MapFile{Data: data}
 	}
 	out[name] = &fstest.MapFile{Data: []byte(content)}
@@ -157,8 +155,7 @@ func TestRead_RejectsInvalidLines(t *testing.T) {
 // The day of a date can overflow 32 bits: farDate is 2^32 days after 2008-01-01.
 func TestRead_CountsFarDatesAsUndated(t *testing.T) {
 	for _, date := range []string{"31\t7\t2005", "1\t6\t2011", "1\t1\t0", farDate, "31\t12\t2147483647"} {
-		d, err := Read(files(t, "user_taggedartists.dat", "userID\tartistID\ttagID\tday\tmonth\tyear\n1\t2\t3\t"+date+"\n"))
-		must.OK(t, err)
+		d := must.Get(Read(files(t, "user_taggedartists.dat", "userID\tartistID\ttagID\tday\tmonth\tyear\n1\t2\t3\t"+date+"\n")))(t)
 		if got := d.Counts(); got.Pins != 0 || got.Skipped.Undated != 1 {
 			t.Errorf("%q: got %+v, want no pin and one undated row", date, got)
 		}
@@ -206,8 +203,7 @@ func real(t *testing.T) fs.FS {
 }
 
 func TestRead_AcceptsRealSet(t *testing.T) {
-	d, err := Read(real(t))
-	must.OK(t, err)
+	d := must.Get(Read(real(t)))(t)
 	want := Counts{Users: 1892, Follows: 30_954, Pins: 71_062, Actions: 84_838, Skipped: Skipped{Undated: 5, NoPin: 7_996}}
 	if got := d.Counts(); got != want {
 		t.Errorf("counts %+v, want %+v", got, want)

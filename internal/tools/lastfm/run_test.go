@@ -43,8 +43,7 @@ func commitAll(t *testing.T, k topics.Kafka) {
 // importTiny imports the set in testdata.
 func importTiny(ctx context.Context, t *testing.T, s topics.Setup, last time.Time) (lastfm.Summary, error) {
 	t.Helper()
-	set, err := lastfm.Read(os.DirFS("testdata/tiny"))
-	must.OK(t, err)
+	set := must.Get(lastfm.Read(os.DirFS("testdata/tiny")))(t)
 	return lastfm.Import(ctx, s, set, last)
 }
 
@@ -57,16 +56,14 @@ func text(t *testing.T, s lastfm.Summary) string {
 // events returns the values of a topic's records by event id, and checks that each record has its key.
 func events[T any](t *testing.T, k topics.Kafka, s topics.Stream[T], event func(*T) schemas.Event, want int) map[string]string {
 	t.Helper()
-	client, err := k.Client(kgo.ConsumeTopics(s.Name))
-	must.OK(t, err)
+	client := must.Get(k.Client(kgo.ConsumeTopics(s.Name)))(t)
 	defer client.Close()
 	values := map[string]string{}
 	for n := 0; n < want; {
 		fetches := client.PollFetches(t.Context())
 		must.OK(t, fetches.Err())
 		for _, r := range fetches.Records() {
-			rec, err := s.Decode(r.Value)
-			must.OK(t, err)
+			rec := must.Get(s.Decode(r.Value))(t)
 			e := event(rec)
 			if e.Key() != string(r.Key) {
 				t.Errorf("event %s: key %q, want %q", e.ID, r.Key, e.Key())
@@ -86,8 +83,7 @@ func TestImport_IsIdempotent(t *testing.T) {
 	commitAll(t, s.Kafka)
 	last := time.Now().UTC().Truncate(time.Second)
 	for range 2 {
-		got, err := importTiny(t.Context(), t, s, last)
-		must.OK(t, err)
+		got := must.Get(importTiny(t.Context(), t, s, last))(t)
 		want := lastfm.Counts{Users: 4, Follows: 10, Pins: 5, Actions: 4, Skipped: lastfm.Skipped{Undated: 2, NoPin: 2}}
 		if got.Counts != want || !got.LastAction.Equal(last) || len(got.Phases) != 3 {
 			t.Errorf("summary %+v, want %+v at %s in three phases", got, want, last)
@@ -98,8 +94,7 @@ func TestImport_IsIdempotent(t *testing.T) {
 			}
 		}
 	}
-	streams, err := s.Streams(t.Context())
-	must.OK(t, err)
+	streams := must.Get(s.Streams(t.Context()))(t)
 	got := map[string]int{
 		"users":   len(events(t, s.Kafka, streams.Users, func(e *schemas.UserEvent) schemas.Event { return e.Event }, 8)),
 		"follows": len(events(t, s.Kafka, streams.Follows, func(e *schemas.FollowEvent) schemas.Event { return e.Event }, 20)),
@@ -131,8 +126,7 @@ func TestSummary_ReportsResults(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := s
 			s.Results = c.results
-			summary, err := importTiny(t.Context(), t, s, time.Now())
-			must.OK(t, err)
+			summary := must.Get(importTiny(t.Context(), t, s, time.Now()))(t)
 			out := text(t, summary)
 			for _, want := range c.want {
 				if !strings.Contains(out, want) {
@@ -176,8 +170,7 @@ func TestImport_WaitsBetweenPhases(t *testing.T) {
 func TestSummary_HasPhases(t *testing.T) {
 	s := topicstest.Start(t, 0).Setup()
 	commitAll(t, s.Kafka)
-	summary, err := importTiny(t.Context(), t, s, time.Now())
-	must.OK(t, err)
+	summary := must.Get(importTiny(t.Context(), t, s, time.Now()))(t)
 	var announced bytes.Buffer
 	lastfm.Announce(&announced, summary.Counts, summary.LastAction)
 	var names []string

@@ -20,22 +20,19 @@ func simulated(t *testing.T, ctx context.Context, s topics.Setup, duration time.
 	t.Helper()
 	cfg := DefaultConfig()
 	cfg.Users, cfg.Pins, cfg.Rate = 20, 50, 0
-	summary, err := Run(ctx, s, cfg, duration, nil)
-	must.OK(t, err)
+	summary := must.Get(Run(ctx, s, cfg, duration, nil))(t)
 	return summary
 }
 
 // records counts the records in the input topics.
 func records(t *testing.T, k topics.Kafka) map[string]int64 {
 	t.Helper()
-	log, err := topics.NewLog(k)
-	must.OK(t, err)
+	log := must.Get(topics.NewLog(k))(t)
 	defer log.Close()
 	counts := map[string]int64{}
 	for _, topic := range []string{topics.Users, topics.Follows, topics.Pins, topics.Actions} {
 		for p := range k.Partitions {
-			end, err := log.End(t.Context(), topic, p)
-			must.OK(t, err)
+			end := must.Get(log.End(t.Context(), topic, p))(t)
 			counts[topic] += end
 		}
 	}

@@ -60,8 +60,7 @@ func text(t *testing.T, lines iter.Seq[schemas.Line]) []string {
 	t.Helper()
 	var all []string
 	for line := range lines {
-		json, err := schemas.AppendLine(nil, line)
-		must.OK(t, err)
+		json := must.Get(schemas.AppendLine(nil, line))(t)
 		all = append(all, string(json))
 	}
 	return all
