@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 	"github.com/smartfeed/smartfeed/serving/client"
@@ -74,9 +75,7 @@ func TestAuth_ProtectsEveryRoute(t *testing.T) {
 		{scraper, "/metrics", 200}, {scraper, "/v1/status", 401}, {scraper, "/v1/users/user:ada/feed", 401},
 		{newToken(t, filepath.Join(t.TempDir(), "another"), "--user", "user:ada"), "/v1/users/user:ada/feed", 401},
 	} {
-		if got := s.with(c.token, c.path); got != c.want {
-			t.Errorf("%s with the token %.20q: got %d, want %d", c.path, c.token, got, c.want)
-		}
+		expect.Equal(t, s.with(c.token, c.path), c.want, "%s with the token %.20q", c.path, c.token)
 	}
 	if text := (httpAPI{t, "http://" + cfg.Admin}).get("/metrics"); !strings.Contains(text, "smartfeed_http_request_duration_seconds") {
 		t.Errorf("metrics at the admin address: got %.200s", text)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -129,9 +130,7 @@ func TestConfigCheck_ReadsEveryFile(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 			continue
 		}
-		if err := cfg.Check(""); err == nil || !strings.Contains(err.Error(), "none") {
-			t.Errorf("%s: missing file: got error %v, want the path in it", path, err)
-		}
+		expect.Error(t, cfg.Check(""), "none", "%s: missing file", path)
 	}
 }
 

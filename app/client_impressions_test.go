@@ -7,8 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/featurelog"
@@ -43,9 +42,7 @@ func TestClientImpressions_CountForUserOnce(t *testing.T) {
 		"user:ada": {"on_screen": map[string]any{"user:bob": 3.0}, "of_visit": 2.0},
 		"pin:1":    {"pin_impressions_24h": 0.0, "pin_actions_24h": map[string]any{}},
 	}
-	if diff := cmp.Diff(want, answer.Values); diff != "" {
-		t.Errorf("features (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, answer.Values, "features")
 	for _, d := range s.verify() {
 		if d.Bad() > 0 || d.Equal != 1 {
 			t.Errorf("%+v: want one equal value", d)

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 	"github.com/smartfeed/smartfeed/serving/client"
@@ -39,20 +39,10 @@ func TestClient_ReachesOwnServer(t *testing.T) {
 		}
 		return 200
 	}
-	if got := status(p.Client()); got != 200 {
-		t.Errorf("with the token of the configuration: got %d, want 200", got)
-	}
-	if got := status(p.ClientAs(ada)); got != 403 {
-		t.Errorf("as a user: got %d, want 403", got)
-	}
-	if got := status(p.ClientAs("")); got != 401 {
-		t.Errorf("without a token: got %d, want 401", got)
-	}
+	expect.Equal(t, status(p.Client()), 200, "with the token of the configuration")
+	expect.Equal(t, status(p.ClientAs(ada)), 403, "as a user")
+	expect.Equal(t, status(p.ClientAs("")), 401, "without a token")
 	p.cfg.Auth.TokenFile, p.cfg.Peers.TLS.CAFile = file+"x", file+"y"
-	if _, err := p.Client(); err == nil || !strings.Contains(err.Error(), "auth.token_file") {
-		t.Errorf("missing token file: got %v", err)
-	}
-	if _, err := p.ClientAs(ada); err == nil || !strings.Contains(err.Error(), "peers.tls") {
-		t.Errorf("missing CA file: got %v", err)
-	}
+	expect.Failure(p.Client())(t, "auth.token_file", "missing token file")
+	expect.Failure(p.ClientAs(ada))(t, "peers.tls", "missing CA file")
 }

@@ -18,9 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -89,9 +88,7 @@ func TestFeatureLog_RecordsAndVerifiesResponses(t *testing.T) {
 		"xd28s": `{"days":1,"users":3}`, "funnel?steps=save,click,view": `{"verb":"view","users":3}`, "popularity?limit=1": `"actions":6`,
 		"retention?weeks=1": `"users":3`, "growth?days=1": `"new":3`,
 	} {
-		if text := s.api().get("/v1/insights/" + call); !strings.Contains(text, want) {
-			t.Errorf("%s: got %s, want %s in it", call, text, want)
-		}
+		expect.Contains(t, s.api().get("/v1/insights/"+call), want, "%s", call)
 	}
 
 	names := []string{"interests_24h", "verbs_1h", "last_actions", "taste_24h", "taste_6h", "pins_24h", "pin_actions_24h", "pin_actors_24h", "pin_saves_per_hour_1h", "pin_impressions_24h",
@@ -178,9 +175,7 @@ features:
 	s := start(t, cfg)
 	got := s.api().ask(feature.Request{Features: []string{"all", "pin_all"}, Users: []schemas.UserID{"user:0"}, Pins: []schemas.PinID{"pin:0"}})
 	want := map[string]map[string]any{"user:0": {"all": 7.0}, "pin:0": {"pin_all": 9.0}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, got, "result")
 	attributes, err := s.features.Attributes(t.Context(), feature.AttributesRequest{Pins: []schemas.PinID{"pin:0"}})
 	if err != nil || attributes.Pins["pin:0"].Attributes["price"] != "5" || attributes.Pins["pin:0"].Author != "user:ada" {
 		t.Errorf("attributes: %+v, %v", attributes, err)
@@ -254,9 +249,7 @@ func TestFeed_DoesNotDependOnFeatureStore(t *testing.T) {
 		}
 		does.Store("well")
 		s.awaitFeatures()
-		if got := s.metric("smartfeed_features_circuit_breaker_open"); got != "0" {
-			t.Errorf("%s: after the recovery the gauge is %s, want 0", fault, got)
-		}
+		expect.Equal(t, s.metric("smartfeed_features_circuit_breaker_open"), "0", "%s: after the recovery the gauge", fault)
 	}
 	eventually.True(t, "connections are closed", func() bool { return runtime.NumGoroutine() <= before+20 })
 }

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/status"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -99,9 +98,7 @@ func TestOpenFeedStore_FillsEachStoreWithItsOwnGroup(t *testing.T) {
 		for _, store := range p.stores {
 			stores = append(stores, store())
 		}
-		if diff := cmp.Diff(c.stores, stores); diff != "" {
-			t.Errorf("%s: stores (-want +got):\n%s", name, diff)
-		}
+		expect.NoDiff(t, c.stores, stores, "%s: stores", name)
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}

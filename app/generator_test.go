@@ -5,10 +5,10 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -98,9 +98,7 @@ func TestGenerator_AppliesEveryRule(t *testing.T) {
 	r := &reading{started: s, user: "user:reader", limit: 50, shown: map[schemas.PinID]visits.Item{}}
 	whyOf := func(pin schemas.PinID, want string) {
 		t.Helper()
-		if out := r.why(pin); !strings.Contains(out, want) {
-			t.Errorf("why of %s: got %s, want %q", pin, out, want)
-		}
+		expect.Contains(t, r.why(pin), want, "why of %s", pin)
 	}
 
 	first := r.visit()

@@ -2,9 +2,9 @@ package app
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -35,8 +35,6 @@ func TestOpen_RejectsInvalidGroups(t *testing.T) {
 		`unknown group "pool": want one of objects`: {"pool"},
 		"group pools is listed twice":               {topics.Pools, topics.Pools},
 	} {
-		if _, err := Open(t.Context(), Options{Config: cfg, Role: Process, Groups: names}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: got %v, want %s", names, err, want)
-		}
+		expect.Failure(Open(t.Context(), Options{Config: cfg, Role: Process, Groups: names}))(t, want, "%v", names)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -109,9 +110,7 @@ func (s *started) checkDirectory() {
 		"/v1/users/user:adam/graph":          `{"user":"user:adam","follows":[],"following":0,"blocks":[],"blocking":0,"followers":0}`,
 		"/v1/users/user:never/graph?limit=2": `{"user":"user:never","follows":[],"following":0,"blocks":[],"blocking":0,"followers":0}`,
 	} {
-		if got := strings.TrimSpace(s.api().get(path)); got != want {
-			s.t.Errorf("%s: got %s, want %s", path, got, want)
-		}
+		expect.Equal(s.t, strings.TrimSpace(s.api().get(path)), want, "%s", path)
 	}
 }
 

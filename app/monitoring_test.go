@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -249,9 +250,7 @@ func TestMetrics_MatchGoldenFile(t *testing.T) {
 		must.OK(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	want := must.Get(os.ReadFile(file))(t)
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("metrics differ from %s (-want +got):\n%s", file, diff)
-	}
+	expect.NoDiff(t, strings.Split(string(want), "\n"), strings.Split(got, "\n"), "%s", file)
 }
 
 // Each objective in docs/operations/monitor.md must have a histogram, an alert, and a panel.

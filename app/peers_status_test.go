@@ -10,6 +10,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tools/doctor"
 	"github.com/smartfeed/smartfeed/serving/client"
@@ -124,8 +125,6 @@ func TestPeerHandler_RequiresPeerAuthentication(t *testing.T) {
 	}{{"", "", true}, {"", "peers.secret", true}, {"token.secret", "", false}, {"token.secret", "peers.secret", true}} {
 		p := &App{}
 		p.cfg.Auth.SecretFile, p.cfg.Peers.SecretFile = c.tokens, c.secret
-		if got := p.peer() != nil; got != c.returned {
-			t.Errorf("tokens by %q and peers by %q: state returned: %t, want %t", c.tokens, c.secret, got, c.returned)
-		}
+		expect.Equal(t, p.peer() != nil, c.returned, "tokens by %q and peers by %q: state returned", c.tokens, c.secret)
 	}
 }

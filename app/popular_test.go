@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/serving/feed"
 )
 
@@ -34,12 +35,8 @@ func TestPopular_NewUserGetsFeed(t *testing.T) {
 	}
 	const both, second = "pin:1 from popular, pin:2 from popular, ", "pin:2 from popular, "
 	eventually.True(t, "both pins are popular", func() bool { return feedOf("user:first", "&peek=true") == both })
-	if got := feedOf("user:first", ""); got != both {
-		t.Errorf("a new user: got %q, want %q", got, both)
-	}
-	if got := feedOf("user:author-1", ""); got != second {
-		t.Errorf("the author: got %q, want %q", got, second)
-	}
+	expect.Equal(t, feedOf("user:first", ""), both, "a new user")
+	expect.Equal(t, feedOf("user:author-1", ""), second, "the author")
 	s.publish(event(now, "gone", "pins", "user:author-1", "delete", "pin:1", nil))
 	eventually.True(t, "a deleted pin leaves", func() bool { return feedOf("user:second", "&peek=true") == second })
 }

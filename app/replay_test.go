@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/smartfeed/smartfeed/internal/ops/generations"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
@@ -214,9 +215,7 @@ func testReplay(t *testing.T, cfg, changed Config, events []map[string]any) {
 	if done.Events.Events == 0 || done.Built.Previous != 1 || done.Built.Generation != 2 {
 		t.Errorf("replayed %+v, built %+v", done.Events, done.Built)
 	}
-	if diff := cmp.Diff(before, s.recordCounts()); diff != "" {
-		t.Errorf("duplicate records (-before +after):\n%s", diff)
-	}
+	expect.NoDiff(t, before, s.recordCounts(), "duplicate records")
 	s.checkPools(bruteForce(t, changed, events), cfg.Pools.MaxCandidates)
 	r.visit() // checks that nothing is new again
 	r.applied()
@@ -332,9 +331,7 @@ func TestReplay_ResumesAfterKills(t *testing.T) {
 			for _, item := range d.product.Pool(user, source, replayCap) {
 				want = append(want, item.Pin)
 			}
-			if diff := cmp.Diff(want, pins); diff != "" {
-				t.Errorf("pool %s of %s (-want +got):\n%s", source, user, diff)
-			}
+			expect.NoDiff(t, want, pins, "pool %s of %s", source, user)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
@@ -55,9 +56,7 @@ func TestCheck_SpacingNeedsPinotForProcess(t *testing.T) {
 	home.Spacing.Strength = 1
 	cfg.Generator.Feeds[rules.Home] = home
 	for role, needs := range map[Role]bool{Process: true, Serve: false, Dev: false} {
-		if got := reports(role); got != needs {
-			t.Errorf("%s: refused is %t, want %t", role, got, needs)
-		}
+		expect.Equal(t, reports(role), needs, "%s: refused", role)
 	}
 	if reports(Process, "objects") {
 		t.Error("a process without pools needs Pinot")

@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/status"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -22,9 +21,7 @@ func TestStatus_OmitsDataOfUnavailableBroker(t *testing.T) {
 	if len(complete.Unavailable) != 0 || len(complete.Flows) == 0 || len(complete.Shares) == 0 || complete.Groups[0].Lag == nil {
 		t.Fatalf("%d flows, %d shares, lag %v: want all of them", len(complete.Flows), len(complete.Shares), complete.Groups[0].Lag)
 	}
-	if diff := cmp.Diff([]status.Store{{Name: "features", Kind: "embedded"}, {Name: "primary", Kind: "embedded"}}, complete.Stores); diff != "" {
-		t.Errorf("stores (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, []status.Store{{Name: "features", Kind: "embedded"}, {Name: "primary", Kind: "embedded"}}, complete.Stores, "stores")
 	groups := s.groups
 	s.groups = nil
 	if got := s.status(t.Context()).(status.Status); got.Groups == nil {

@@ -19,8 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -247,9 +246,7 @@ func (u *upgrading) check() map[schemas.UserID][]schemas.PinID {
 		if len(feed) < len(before) || !slices.Equal(feed[len(feed)-len(before):], before) {
 			t.Errorf("the feed of %s ends in other items than before the upgrade: %v, want %v", user, feed, before)
 		}
-		if diff := cmp.Diff(u.pins(), slices.Sorted(slices.Values(feed))); diff != "" {
-			t.Errorf("pins in the feed of %s (-want +got):\n%s", user, diff)
-		}
+		expect.NoDiff(t, u.pins(), slices.Sorted(slices.Values(feed)), "pins in the feed of %s", user)
 		state := strings.ReplaceAll(httpAPI{t, u.c.http}.get("/v1/users/"+string(user)+"/feed/state"), ": ", ":")
 		if liked := u.before.Likes[user]; !strings.Contains(state, fmt.Sprintf(`"facet":%q`, liked)) {
 			t.Errorf("%s has no affinity for %s: %s", user, liked, state)
@@ -287,26 +284,18 @@ func testUpgrade(t *testing.T, former, dir string, before recorded) {
 	for n := range upgradeReaders {
 		clicks[upgradeReader(n)] = upgradeBatches
 	}
-	if diff := cmp.Diff(clicks, u.c.countsOf("clicks")); diff != "" {
-		t.Errorf("clicks (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, clicks, u.c.countsOf("clicks"), "clicks")
 	if before.Saves != nil {
-		if diff := cmp.Diff(before.Saves, u.c.countsOf("saves")); diff != "" {
-			t.Errorf("saves before the upgrade (-want +got):\n%s", diff)
-		}
+		expect.NoDiff(t, before.Saves, u.c.countsOf("saves"), "saves before the upgrade")
 	}
 	u.c.drain()
 
 	back := upgradeChild(t, former, dir)
 	back.start()
 	for user, feed := range feeds {
-		if diff := cmp.Diff(feed, back.feed(user)); diff != "" {
-			t.Errorf("feed of %s after the way back (-want +got):\n%s", user, diff)
-		}
+		expect.NoDiff(t, feed, back.feed(user), "feed of %s after the way back", user)
 	}
-	if diff := cmp.Diff(clicks, back.countsOf("clicks")); diff != "" {
-		t.Errorf("clicks after the way back (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, clicks, back.countsOf("clicks"), "clicks after the way back")
 	back.publish(event(time.Now(), "back", "pins", "user:author-0", "create", "pin:back", nil))
 	for user := range feeds {
 		page := must.Get(back.reads().Visit(t.Context(), user))(t)

@@ -13,10 +13,10 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/loader"
 	"github.com/compose-spec/compose-go/v2/types"
-	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/smartfeed/smartfeed/internal/cli"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -199,9 +199,7 @@ func TestCompose_ImagesMatchTestedReleases(t *testing.T) {
 		{"cassandra-primary", "cassandra", "cassandra", "cassandra-all"},
 		{"cassandra-standby", "cassandra", "cassandra", "cassandra-all"},
 	} {
-		if got, want := services[c.service].Image, c.image+":"+versions(t, c.server)[c.artifact]; got != want {
-			t.Errorf("%s: got %s, want %s", c.service, got, want)
-		}
+		expect.Equal(t, services[c.service].Image, c.image+":"+versions(t, c.server)[c.artifact], "%s", c.service)
 	}
 	for _, name := range []string{"pinot-controller", "pinot-broker", "pinot-server"} {
 		if got := services[name].Image; got != services["pinot-controller"].Image || !strings.HasPrefix(got, "apachepinot/pinot:1.5.") {
@@ -266,9 +264,7 @@ func TestCompose_CassandraMatchesTestedSettings(t *testing.T) {
 			delete(want, own)
 		}
 		maps.DeleteFunc(want, func(setting string, _ any) bool { return strings.HasSuffix(setting, "_request_timeout") })
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-tested +composed):\n%s", name, diff)
-		}
+		expect.NoDiff(t, want, got, "%s, tested and composed", name)
 		if !slices.ContainsFunc(project.Services[name].Configs, func(c types.ServiceConfigObjConfig) bool { return c.Source == name }) {
 			t.Errorf("%s does not mount its settings", name)
 		}

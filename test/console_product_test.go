@@ -13,6 +13,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -164,9 +165,7 @@ func (v *visitor) opensExplanation() {
 	})
 	v.Click(".card .why-button")
 	v.Wait("the explanation", "document.querySelector('.card .why .fate')")
-	if got, want := v.Texts(".card .why .fate")[0], fmt.Sprintf("at position %d", why.Shown.Position); !strings.Contains(got, want) {
-		v.t.Errorf("got explanation %q, want %q in it", got, want)
-	}
+	expect.Contains(v.t, v.Texts(".card .why .fate")[0], fmt.Sprintf("at position %d", why.Shown.Position), "explanation")
 	v.CheckAccessible("an open explanation")
 	v.Click(".card .why-button")
 	v.Wait("the explanation is closed", "document.querySelector('.card .why').hidden")
@@ -227,9 +226,7 @@ func (v *visitor) readsPools() {
 	v.Wait("the pool", "document.querySelectorAll('.pool.source-following ol > li').length === 5")
 	lines := "[...document.querySelectorAll('.pool.source-following ol > li')].map((e) => e.dataset.key)"
 	want := get[pinList](v.s, "/v1/users/user:keeper/pools?source=following").pins()
-	if diff := cmp.Diff(want, Eval[[]string](v.Page, lines)); diff != "" {
-		v.t.Errorf("bars (-api +page):\n%s", diff)
-	}
+	expect.NoDiff(v.t, want, Eval[[]string](v.Page, lines), "bars of the API and of the page")
 	widths := Eval[[]float64](v.Page, "[...document.querySelectorAll('.pool.source-following ol > li')].map((e) => parseFloat(e.style.getPropertyValue('--part')))")
 	if !slices.IsSortedFunc(widths, func(a, b float64) int { return int(b - a) }) || widths[0] != 100 {
 		v.t.Errorf("got bar widths %v, want the best at 100, then decreasing", widths)

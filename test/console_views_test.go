@@ -16,6 +16,7 @@ import (
 
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/serving/web"
 )
 
@@ -317,9 +318,7 @@ func TestBrowser_Console(t *testing.T) {
 func showsHostileTextAsText(t *testing.T, b *Browser) {
 	p := newDesk().open(t, b, wide, "/?user=user:a")
 	p.Wait("the feed", "document.querySelectorAll('.card').length === 2")
-	if got := p.Texts(".card h2")[0]; got != hostile {
-		t.Errorf("the title is %q, want %q", got, hostile)
-	}
+	expect.Equal(t, p.Texts(".card h2")[0], hostile, "title")
 	if links := Eval[int](p, "document.querySelectorAll('.card h2 a').length"); links != 0 {
 		t.Error("an address that is no web address is a link")
 	}
@@ -594,9 +593,7 @@ func showsRetries(t *testing.T, b *Browser) {
 		t.Errorf("the records are %q", fates)
 	}
 	p.Wait("open records are marked", "document.querySelectorAll('#dead-letters li.open').length === 3 && !document.querySelector('#dead-letters-retry').disabled")
-	if got, want := p.Texts("#dead-letters-status")[0], "4 records: 1 waiting, 1 done, 1 parked."; got != want {
-		t.Errorf("said is %q, want %q", got, want)
-	}
+	expect.Equal(t, p.Texts("#dead-letters-status")[0], "4 records: 1 waiting, 1 done, 1 parked.", "status")
 	line := "[...document.querySelectorAll('#dead-letters li')].find((e) => e.textContent.includes('actions/0 at 1'))"
 	p.Wait("the number of retries and the next one", line+".querySelector('.next').textContent.startsWith('3 retries · next ')")
 	Eval[bool](p, "("+line+".querySelector('summary').click(), true)")
@@ -832,9 +829,7 @@ func worksWithKeyboard(t *testing.T, b *Browser) {
 	p.Press("a")
 	p.Press(kb.Enter)
 	p.Wait("the feed of user:a, with the focus on its heading", "document.querySelectorAll('.card').length === 2 && document.activeElement.id === 'feed-title'")
-	if got := Eval[string](p, "new URLSearchParams(location.search).get('user')"); got != "user:a" {
-		t.Errorf("the address names %q, want user:a", got)
-	}
+	expect.Equal(t, Eval[string](p, "new URLSearchParams(location.search).get('user')"), "user:a", "the user in the address")
 	for range 5 { // visit; save, click, hide, why of the first card
 		p.Press(kb.Tab)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -99,9 +100,7 @@ func TestExample_WebPageShowsFeedAndReportsActions(t *testing.T) {
 	page.Go(site + "/?user=user:web")
 	page.Wait("the visit shows pins", "document.querySelectorAll('article').length >= 10")
 	for _, title := range page.Texts("article h2") {
-		if title != hostile {
-			t.Errorf("title %q, want %q", title, hostile)
-		}
+		expect.Equal(t, title, hostile, "title")
 	}
 	if Eval[bool](page, "!!window.hacked || document.querySelectorAll('main img, main a:not([hidden])').length > 0") {
 		t.Error("the page runs scripts of titles or links")

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tools/evaluate"
 	"github.com/smartfeed/smartfeed/internal/training"
@@ -61,7 +62,5 @@ func TestEvaluate_RefusesDeterministicLog(t *testing.T) {
 	if code != 1 || !strings.Contains(out, "home  b    save ") || !strings.Contains(problems, "set generator.feeds.home.randomize") {
 		t.Errorf("exit code %d, printed %q and %q", code, out, problems)
 	}
-	if _, err := run(t, "evaluate", t.TempDir()); err == nil || !strings.Contains(err.Error(), "no files *.parquet") {
-		t.Errorf("an empty folder: got %v", err)
-	}
+	expect.Failure(run(t, "evaluate", t.TempDir()))(t, "no files *.parquet", "an empty folder")
 }

@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -349,9 +349,7 @@ func TestLimitRetries_OrdersLimits(t *testing.T) {
 		}
 		got = append(got, o.Limits...)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("limits (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, got, "limits")
 }
 
 func TestDeadLetters_OfEmptyTopic(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/internal/tools/simulate"
@@ -99,9 +100,7 @@ func TestExecute_NamesEveryMistakeOfACommandLine(t *testing.T) {
 			t.Errorf("%s: exit code %d, printed %q", line, code, out)
 		}
 		for _, mistake := range want {
-			if !strings.Contains(errOut, mistake) {
-				t.Errorf("%s: got %q, want %q in it", line, errOut, mistake)
-			}
+			expect.Contains(t, errOut, mistake, "%s", line)
 		}
 	}
 	if _, err := os.Stat(secret); err == nil {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io/fs"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 func TestUsagef_WrapsError(t *testing.T) {
@@ -22,8 +24,6 @@ func TestPrintJSON(t *testing.T) {
 
 func TestCount_UsesPluralExceptForOne(t *testing.T) {
 	for n, want := range map[int]string{0: "0 events", 1: "1 event", 2: "2 events"} {
-		if got := Count(n, "event"); got != want {
-			t.Errorf("Count(%d) = %q, want %q", n, got, want)
-		}
+		expect.Equal(t, Count(n, "event"), want, "Count(%d)", n)
 	}
 }

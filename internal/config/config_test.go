@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -87,9 +88,7 @@ func TestLoad_ReportsEveryMistakeWithItsPlace(t *testing.T) {
 		`SMARTFEED_POOLS_HALF_LIFE: "soon": want duration`, "SMARTFEED_NOSUCH: unknown variable",
 		`--loud: "perhaps": want bool`,
 	} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %q, want %q in it", err, want)
-		}
+		expect.Error(t, err, want, "Load")
 	}
 }
 
@@ -114,9 +113,7 @@ func TestLoad_RejectsBadFiles(t *testing.T) {
 		"too large": {write(t, strings.Repeat("# long\n", MaxFileBytes/6)), "more than"},
 	} {
 		err := Load(defaults(), Source{File: c.file})
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %q in it", name, err, c.want)
-		}
+		expect.Error(t, err, c.want, "%s", name)
 	}
 	if err := Load(defaults(), Source{File: write(t, "")}); err != nil {
 		t.Errorf("empty file: %v", err)
@@ -126,9 +123,7 @@ func TestLoad_RejectsBadFiles(t *testing.T) {
 func TestAddFlags_ShowDefaults(t *testing.T) {
 	flags := parsed(t)
 	for name, want := range map[string]string{"dir": "data", "kafka": "a:1", "pools.half_life": "1h", "loud": "false"} {
-		if got := flags.Lookup(name).DefValue; got != want {
-			t.Errorf("--%s: default %q, want %q", name, got, want)
-		}
+		expect.Equal(t, flags.Lookup(name).DefValue, want, "--%s: default", name)
 	}
 	if flags.Lookup("dir").Hidden || !flags.Lookup("pools.cap").Hidden {
 		t.Error("nested flags are hidden, top-level ones are not")
@@ -165,9 +160,7 @@ func TestLoad_RefusesVariablesThatOnlyResembleServiceLinks(t *testing.T) {
 		"SMARTFEED_PORT=8080", "SMARTFEED_HTTP_PORT=8080", "SMARTFEED_PORT_8080=tcp://10.96.0.10:8080",
 		"SMARTFEED_SERVICE=feed", "SMARTFEED_SERVICE_PORT=http", "SMARTFEED_PORTS=tcp://10.96.0.10:8080",
 	} {
-		if err := Load(defaults(), Source{Environ: []string{kv}}); err == nil || !strings.Contains(err.Error(), "unknown variable") {
-			t.Errorf("%s: got %v, want an error", kv, err)
-		}
+		expect.Error(t, Load(defaults(), Source{Environ: []string{kv}}), "unknown variable", "%s", kv)
 	}
 }
 

@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -49,9 +49,7 @@ func TestParts_ListOnlyCompleteFiles(t *testing.T) {
 func TestParts_RejectSecondProcess(t *testing.T) {
 	p := Parts{Dir: filepath.Join(t.TempDir(), "new")}
 	lock := must.Get(p.Lock())(t)
-	if _, err := p.Lock(); err == nil || !strings.Contains(err.Error(), "another process") {
-		t.Errorf("got %v", err)
-	}
+	expect.Failure(p.Lock())(t, "another process", "Lock")
 	must.OK(t, lock.Unlock())
 	must.OK(t, must.Get(p.Lock())(t).Unlock())
 }

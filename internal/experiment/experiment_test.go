@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 func near(a, b, within float64) bool { return math.Abs(a-b) <= within }
@@ -21,9 +23,7 @@ func TestSums_Ratio(t *testing.T) {
 		}
 	}
 	first.Merge(second)
-	if first != all {
-		t.Errorf("merged: got %+v, want %+v", first, all)
-	}
+	expect.Equal(t, first, all, "merged")
 	ratio, squares := 7.0/40, 0.0
 	for _, u := range users {
 		squares += math.Pow(u[0]-ratio*u[1], 2)

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 func TestName_AcceptsAddressesAndAllowedNames(t *testing.T) {
@@ -13,9 +15,7 @@ func TestName_AcceptsAddressesAndAllowedNames(t *testing.T) {
 		"evil.example": true, "evil.example:80": true, "127.0.0.1.evil.example": true, "localhost.evil.example:80": true,
 		"localhost.": true, "[fe80::1%evil.example]:80": true, "server": true, "127.0.0.1:x:y": true, "127.0.0.1:80I0": true, "127.0.0.1:": false, "0x7f.1": true, "127.1": true, "2130706433": true,
 	} {
-		if got := Name(host); got != want {
-			t.Errorf("%q: got %t, want %t", host, got, want)
-		}
+		expect.Equal(t, Name(host), want, "%q", host)
 	}
 }
 

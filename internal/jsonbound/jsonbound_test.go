@@ -3,6 +3,8 @@ package jsonbound
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 func TestValues(t *testing.T) {
@@ -16,9 +18,7 @@ func TestValues(t *testing.T) {
 		`[{},{},{}]`:               7,
 		`[[],[[]]]`:                6,
 	} {
-		if got := Values([]byte(text)); got != want {
-			t.Errorf("%s: got %d, want %d", text, got, want)
-		}
+		expect.Equal(t, Values([]byte(text)), want, "%s", text)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -78,9 +79,7 @@ func TestRemains_KeepForeverOnlyInputs(t *testing.T) {
 			ms = "-1"
 		}
 		r := remainOf(topic, []kadm.Config{{Key: "retention.ms", Value: &ms}}, time.Now())
-		if got, want := r.Until == nil && r.Note == "", slices.Contains(forever, topic.Name); got != want {
-			t.Errorf("%+v, forever: %t, want %t", r, got, want)
-		}
+		expect.Equal(t, r.Until == nil && r.Note == "", slices.Contains(forever, topic.Name), "%+v, forever", r)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/otlp"
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/otlptest"
 	"github.com/smartfeed/smartfeed/internal/tracing"
@@ -127,9 +128,7 @@ func TestConfig_ReportsEveryProblem(t *testing.T) {
 	cfg := otlp.Config{Endpoint: "http://ada:canary@collector:4318", Headers: map[string]secure.Secret{"a b": "canary"}, SampleRatio: 2}
 	err := cfg.Validate()
 	for _, want := range []string{"endpoint.", "headers:", "sample_ratio:"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got error %v, want %s in it", err, want)
-		}
+		expect.Error(t, err, want, "Validate")
 	}
 	if strings.Contains(err.Error(), "canary") {
 		t.Errorf("error with a secret: %v", err)

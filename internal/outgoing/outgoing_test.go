@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/net/dns/dnsmessage"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -48,9 +49,7 @@ func TestGuard_RejectsReservedAddresses(t *testing.T) {
 	}
 	g := guard(t, nil, "10.1.0.0/16", "fd00::/8")
 	for text, want := range map[string]bool{"10.1.2.3": true, "::ffff:10.1.2.3": true, "10.2.0.1": false, "fd12::1": true, "fc00::1": false, "1.1.1.1": true} {
-		if got := g.allowed(netip.MustParseAddr(text)); got != want {
-			t.Errorf("%s, next to an allowed network: got %v, want %v", text, got, want)
-		}
+		expect.Equal(t, g.allowed(netip.MustParseAddr(text)), want, "%s, next to an allowed network", text)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -27,9 +28,7 @@ func TestReporter_PrintsLinesWithoutTerminal(t *testing.T) {
 	counted.Add(10) // the only reported call
 	counted.Add(10)
 	c.at = c.at.Add(1500 * time.Millisecond)
-	if got, want := counted.Done(), plainEvery+1500*time.Millisecond; got != want {
-		t.Errorf("took %s, want %s", got, want)
-	}
+	expect.Equal(t, counted.Done(), plainEvery+1500*time.Millisecond, "took")
 	endless := r.Start("events", Unknown)
 	endless.Add(7)
 	endless.Done()

@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 )
@@ -83,9 +84,7 @@ func TestValidate(t *testing.T) {
 func TestLogin_ReadsPasswordFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
 	login := secure.Login{User: "ada", PasswordFile: file}
-	if _, err := login.Secret(); err == nil || !strings.Contains(err.Error(), file) {
-		t.Errorf("missing file: got error %v, want its name", err)
-	}
+	expect.Failure(login.Secret())(t, file, "missing file")
 	for text, want := range map[string]string{"one\n": "one", "two": "two", "th ree \r\n": "th ree "} {
 		must.OK(t, os.WriteFile(file, []byte(text), 0o600))
 		if got, err := login.Secret(); got != want || err != nil {
@@ -94,9 +93,7 @@ func TestLogin_ReadsPasswordFile(t *testing.T) {
 	}
 	for name, text := range map[string]string{"is empty": "\n", "more than": strings.Repeat("x", 70<<10)} {
 		must.OK(t, os.WriteFile(file, []byte(text), 0o600))
-		if _, err := login.Secret(); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("got %v, want %q", err, name)
-		}
+		expect.Failure(login.Secret())(t, name, "Secret")
 	}
 }
 
@@ -107,9 +104,7 @@ func TestCertificates_RejectsUnreadableFiles(t *testing.T) {
 		"no certificate":         {CAFile: at(securetest.Key)},
 		"cert_file and key_file": {CertFile: at(securetest.CA), KeyFile: at(securetest.Key)},
 	} {
-		if _, err := c.Config(); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("got %v, want %q", err, name)
-		}
+		expect.Failure(c.Config())(t, name, "Config")
 	}
 	if got, err := (secure.TLS{}).Config(); got != nil || err != nil {
 		t.Errorf("without TLS: got %v, %v", got, err)

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 func TestWithin(t *testing.T) {
@@ -25,9 +27,7 @@ func TestWithin(t *testing.T) {
 		if tt.err != nil {
 			got = tt.err.Error()
 		}
-		if got != tt.want {
-			t.Errorf("%s: got %q, want %q", name, got, tt.want)
-		}
+		expect.Equal(t, got, tt.want, "%s", name)
 	}
 }
 
@@ -37,8 +37,6 @@ func TestShort(t *testing.T) {
 		time.Millisecond: "1ms", time.Hour + time.Second: "1h0m1s", 10 * time.Minute: "10m",
 	}
 	for d, want := range tests {
-		if got := Short(d); got != want {
-			t.Errorf("%v: got %s, want %s", d, got, want)
-		}
+		expect.Equal(t, Short(d), want, "%v", d)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 type example struct {
@@ -61,9 +63,7 @@ func TestValidate_ReportsEveryFieldOutOfRange(t *testing.T) {
 		if err := Validate(&e); err != nil {
 			got = err.Error()
 		}
-		if got != tt.want {
-			t.Errorf("%s: got %q, want %q", name, got, tt.want)
-		}
+		expect.Equal(t, got, tt.want, "%s", name)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -58,9 +59,7 @@ func TestAddProcesses_SumsGroups(t *testing.T) {
 		at = append(at, fmt.Sprint(p.Partition, " ", p.Stage, " ", p.Process))
 	}
 	want := []string{"0 standby a:1", "0 running c:1", "1 running a:1", "1 running c:1"}
-	if diff := cmp.Diff(want, at); diff != "" {
-		t.Errorf("partitions (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, at, "partitions")
 	if len(s.Shares) != 1 || s.Shares[0].Items != 15 || s.Shares[0].Target != 1 {
 		t.Errorf("shares are %+v, want 15 items", s.Shares)
 	}

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 )
 
@@ -39,9 +40,7 @@ func TestParse_RejectsMalformedHeaders(t *testing.T) {
 		{"empty", "", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := tracing.Parse([]byte(test.value)).IsValid(); got != test.valid {
-				t.Errorf("valid: got %t, want %t", got, test.valid)
-			}
+			expect.Equal(t, tracing.Parse([]byte(test.value)).IsValid(), test.valid, "valid")
 		})
 	}
 }
@@ -155,9 +154,7 @@ func TestBatch_LinksSenders(t *testing.T) {
 			if len(got) != 1 || len(got[0].Links()) != test.links {
 				t.Fatalf("got %d spans, %v; want one with %d links", len(got), got, test.links)
 			}
-			if parent := got[0].Parent().SpanID(); parent != test.senders[0].SpanID() {
-				t.Errorf("parent: got %v, want %v", parent, test.senders[0].SpanID())
-			}
+			expect.Equal(t, got[0].Parent().SpanID(), test.senders[0].SpanID(), "parent")
 		})
 	}
 	tracer, spans := recorder(1)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/training"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -77,9 +78,7 @@ func TestRows_RoundTrip(t *testing.T) {
 		got = append(got, r)
 		return nil
 	}))
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, got, "result")
 	stop, visits := errors.New("stop"), 0
 	err = log.Each(func(*training.Row) error {
 		visits++
@@ -131,9 +130,7 @@ func TestWriter_WritesColumns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.parquet")
 	write(t, path, layout, rows()...)
 	want := []columns{{new(7.0), new(0.0), new(0.75), nil, false, new(2.5), new(0.125)}, {}}
-	if diff := cmp.Diff(want, must.Get(parquet.ReadFile[columns](path))(t)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, must.Get(parquet.ReadFile[columns](path))(t), "result")
 }
 
 // Files without a model, and with another, have the outputs of one of them.
@@ -171,9 +168,7 @@ func TestOpen_Errors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			c.make(t, dir)
-			if _, err := training.Open(dir); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want %q", err, c.want)
-			}
+			expect.Failure(training.Open(dir))(t, c.want, "Open")
 		})
 	}
 	if _, err := training.Open(filepath.Join(t.TempDir(), "missing")); !errors.Is(err, fs.ErrNotExist) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
@@ -149,14 +150,10 @@ func TestAccess_PermitsOnlyListedTokens(t *testing.T) {
 		}
 	}
 	for header, want := range map[string]int{"Bearer ": 401, "": 401, "bearer a": 200, "Basic a": 401} { // RFC 9110, 11.1
-		if got := roundTrip(s, "GET", "/v1/users/user:a/feed", "", "Authorization", header).StatusCode; got != want {
-			t.Errorf("the header %q: got %d, want %d", header, got, want)
-		}
+		expect.Equal(t, roundTrip(s, "GET", "/v1/users/user:a/feed", "", "Authorization", header).StatusCode, want, "the header %q", header)
 	}
 	for _, path := range []string{"/", "/healthz"} {
-		if got := roundTrip(s, "GET", path, "").StatusCode; got != 200 {
-			t.Errorf("%s without a token: got %d, want 200", path, got)
-		}
+		expect.Equal(t, roundTrip(s, "GET", path, "").StatusCode, 200, "%s without a token", path)
 	}
 }
 
@@ -166,9 +163,7 @@ func TestTrials_HaveTheirOwnLimit(t *testing.T) {
 	for s.gates.Enter(string(trial)) {
 	}
 	for path, want := range map[string]int{"/v1/features": 200, "/v1/features/try": 503} {
-		if got := roundTrip(s, "POST", path, first("POST", path).body).StatusCode; got != want {
-			t.Errorf("%s: got %d, want %d", path, got, want)
-		}
+		expect.Equal(t, roundTrip(s, "POST", path, first("POST", path).body).StatusCode, want, "%s", path)
 	}
 }
 
@@ -178,9 +173,7 @@ func TestAccess_Challenges(t *testing.T) {
 		"": "Bearer", "Bearer x": `Bearer error="invalid_token"`, "Bearer a": `Bearer error="insufficient_scope", scope="operate"`,
 		"Bearer neither": `Bearer error="insufficient_scope"`,
 	} {
-		if got := roundTrip(s, "GET", "/v1/status", "", "Authorization", header).Header.Get("WWW-Authenticate"); got != want {
-			t.Errorf("%q: got %q, want %q", header, got, want)
-		}
+		expect.Equal(t, roundTrip(s, "GET", "/v1/status", "", "Authorization", header).Header.Get("WWW-Authenticate"), want, "%q", header)
 	}
 }
 
@@ -233,9 +226,7 @@ func TestPeer_RequiresPeerToken(t *testing.T) {
 		d.Peer = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	})
 	for token, want := range map[string]int{"peer": 418, "": 401, "feed": 401, "all": 401} {
-		if got := roundTrip(s, "POST", "/peer/chunk", "", "Authorization", "Bearer "+token).StatusCode; got != want {
-			t.Errorf("%q: got %d, want %d", token, got, want)
-		}
+		expect.Equal(t, roundTrip(s, "POST", "/peer/chunk", "", "Authorization", "Bearer "+token).StatusCode, want, "%q", token)
 	}
 }
 
@@ -255,9 +246,7 @@ func TestCheckExposure(t *testing.T) {
 	} {
 		cfg := Config{Insecure: c.allow}
 		for _, addr := range []string{"0.0.0.0:80", ":80", "[::]:80", "192.0.2.1:80", "example.com:80", "127.0.0.1.example.com:80"} {
-			if err := CheckExposure(addr, cfg, c.deps); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%s, %s: got %v, want %q", c.name, addr, err, c.want)
-			}
+			expect.Error(t, CheckExposure(addr, cfg, c.deps), c.want, "%s, %s", c.name, addr)
 		}
 	}
 	for _, addr := range []string{"127.0.0.1:80", "127.9.9.9:80", "[::1]:80", "localhost:80"} {

@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/auth"
@@ -112,9 +113,7 @@ func TestAllow_ListsMethods(t *testing.T) {
 	for path, want := range map[string]string{
 		"/v1/features": "GET, POST, HEAD", "/v1/events": "POST", "/v1/status": "GET, HEAD", "/": "GET, HEAD",
 	} {
-		if got := roundTrip(s, "PATCH", path, "").Header.Get("Allow"); got != want {
-			t.Errorf("%s: got %q, want %q", path, got, want)
-		}
+		expect.Equal(t, roundTrip(s, "PATCH", path, "").Header.Get("Allow"), want, "%s", path)
 	}
 }
 
@@ -160,9 +159,7 @@ func TestEvents_PublishesLines(t *testing.T) {
 		t.Fatalf("got %v, want one publication of two", f.published)
 	}
 	for i, want := range []string{"e-81", "e-82"} {
-		if got := f.published[0][i].Event.(*schemas.ActionEvent).ID; got != want {
-			t.Errorf("event %d: got %s, want %s", i, got, want)
-		}
+		expect.Equal(t, f.published[0][i].Event.(*schemas.ActionEvent).ID, want, "event %d", i)
 	}
 }
 
@@ -245,9 +242,7 @@ func TestPanic_FailsOnlyItsRequest(t *testing.T) {
 		t.Errorf("got %d, want 500", res.StatusCode)
 	}
 	for _, want := range []string{"no such part", "request=mine", "answers_test.go"} {
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("got log %s, want %s in it", &log, want)
-		}
+		expect.Contains(t, log.String(), want, "log")
 	}
 	broken = false
 	if res := roundTrip(s, "GET", "/readyz", ""); res.StatusCode != 200 {
@@ -283,9 +278,7 @@ func TestRequest_LogAndMetrics(t *testing.T) {
 		"msg=request method=GET route=/v1/users/{user}/feed path=/v1/users/user:a/feed code=400 bytes=", "request=mine",
 		"method=BREW route=/v1/users/{user}/feed path=/v1/users/user:a/feed code=405",
 	} {
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("got log %s, want %s in it", &log, want)
-		}
+		expect.Contains(t, log.String(), want, "log")
 	}
 	metrics := must.Get(io.ReadAll(roundTrip(s, "GET", "/metrics", "").Body))(t)
 	for _, labels := range []string{

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
@@ -109,15 +110,11 @@ func TestStream_BoundsStreamsOfOneCaller(t *testing.T) {
 		}
 		other, res := open("b")
 		defer other.Close()
-		if res.StatusCode != 200 {
-			t.Errorf("another caller: got %d, want 200", res.StatusCode)
-		}
+		expect.Equal(t, res.StatusCode, 200, "another caller")
 		first.Close()
 		time.Sleep(time.Second) // until the server has noticed
 		again, res := open("a")
 		defer again.Close()
-		if res.StatusCode != 200 {
-			t.Errorf("after one was closed: got %d, want 200", res.StatusCode)
-		}
+		expect.Equal(t, res.StatusCode, 200, "after one was closed")
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/web"
@@ -44,9 +45,7 @@ func TestCompression(t *testing.T) {
 	}
 	for path, encoding := range map[string]string{"/": "gzip", "/docs": ""} { // the page of the document is short
 		page := roundTrip(s, "GET", path, "", "Accept-Encoding", "gzip")
-		if got := page.Header.Get("Content-Encoding"); got != encoding {
-			t.Errorf("%s: got the encoding %q, want %q", path, got, encoding)
-		}
+		expect.Equal(t, page.Header.Get("Content-Encoding"), encoding, "%s: encoding", path)
 	}
 	for path, why := range map[string]string{
 		"/v1/users/user:a/feed/events": "a stream", "/v1/users/user:a/feed/new": "short", "/metrics": "compressed by its own handler",

@@ -13,8 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -63,9 +62,7 @@ func TestEvents_RejectsDeletesOfUnknownUsers(t *testing.T) {
 	want := []string{
 		`line 3: unknown user "user:never"`, `line 7: unknown user "user:late"`, `line 10: unknown user "user:other"`, `line 11: unknown user "user:never"`,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("rejected lines (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, got, "rejected lines")
 }
 
 func TestEvents_WaitsForFirstEventsOfDeletedUser(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/auth"
@@ -86,9 +87,7 @@ func TestEvents_AcceptedDeletesHaveAuditLines(t *testing.T) {
 		`msg="delete accepted" operator=service:gdpr object=user:7 event=delete-user:7 request=r-1`,
 		`msg="delete accepted" operator=service:gdpr object=pin:9 event=delete-user:8 request=r-1`,
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("got no %s in the log:\n%s", want, text)
-		}
+		expect.Contains(t, text, want, "log")
 	}
 	if got := strings.Count(text, "delete accepted"); got != 2 || f.publisher != "service:gdpr" {
 		t.Errorf("got %d audit lines, published as %q, want 2 and service:gdpr", got, f.publisher)

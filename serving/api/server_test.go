@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -29,9 +30,7 @@ func TestValidateBounds(t *testing.T) {
 			cfg := DefaultConfig()
 			c.change(&cfg)
 			err := cfg.Validate()
-			if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("got %v, want %q", err, c.want)
-			}
+			expect.Error(t, err, c.want, "Validate")
 		})
 	}
 }
@@ -50,9 +49,7 @@ func TestListen_Rejects(t *testing.T) {
 		"invalid configuration":     {"127.0.0.1:0", invalid, "max_events: 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Listen(c.addr, c.cfg, (&fakes{}).deps()); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want %s in it", err, c.want)
-			}
+			expect.Failure(Listen(c.addr, c.cfg, (&fakes{}).deps()))(t, c.want, "Listen")
 		})
 	}
 }
@@ -104,7 +101,5 @@ func TestRun_ServesAgainOnSameAddress(t *testing.T) {
 func TestRun_EndsWithItsListener(t *testing.T) {
 	s := listen(t, &fakes{}, nil)
 	must.OK(t, s.listener.Close())
-	if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "serve http on "+s.Addr()) {
-		t.Errorf("got %v, want an error of serving", err)
-	}
+	expect.Error(t, s.Run(t.Context()), "serve http on "+s.Addr(), "Run")
 }

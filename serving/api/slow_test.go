@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
@@ -65,9 +66,7 @@ func TestSlowBodies_UseNoCommonLimits(t *testing.T) {
 					defer w.start(t, c.scope, c.path, c.length, " ").Close()
 				}
 				synctest.Wait()
-				if got := w.posted(t, "other-"+c.scope, c.path, c.good); got != c.code {
-					t.Errorf("during %d slow requests of another caller: got %d, want %d", c.slow, got, c.code)
-				}
+				expect.Equal(t, w.posted(t, "other-"+c.scope, c.path, c.good), c.code, "during %d slow requests of another caller", c.slow)
 			})
 		})
 	}
@@ -140,14 +139,10 @@ func TestLimits_BoundBodiesOfOneCaller(t *testing.T) {
 				}
 				conn.Close()
 			}
-			if got := w.posted(t, "other-"+c.scope, c.path, c.good); got != c.taken {
-				t.Errorf("%s: another caller: got %d, want %d", c.path, got, c.taken)
-			}
+			expect.Equal(t, w.posted(t, "other-"+c.scope, c.path, c.good), c.taken, "%s: another caller", c.path)
 			first.Close()
 			synctest.Wait()
-			if got := w.posted(t, c.scope, c.path, c.good); got != c.taken {
-				t.Errorf("%s, after the first disconnected: got %d, want %d", c.path, got, c.taken)
-			}
+			expect.Equal(t, w.posted(t, c.scope, c.path, c.good), c.taken, "%s, after the first disconnected", c.path)
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -185,12 +186,8 @@ func TestStream_ReleasesItsSlot(t *testing.T) {
 				conn, in := counts(t, w)
 				defer conn.Close()
 				nextEvent(t, in)
-				if got := w.code(t, countsPath); got != 503 {
-					t.Errorf("second stream: got %d, want 503", got)
-				}
-				if got := w.code(t, "/v1/users/user:a/feed"); got != 200 {
-					t.Errorf("another request: got %d, want 200", got)
-				}
+				expect.Equal(t, w.code(t, countsPath), 503, "second stream")
+				expect.Equal(t, w.code(t, "/v1/users/user:a/feed"), 200, "another request")
 				must.OK(t, leave(w, conn))
 				synctest.Wait()
 				again, _ := counts(t, w)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 )
@@ -72,15 +73,11 @@ func TestTLS_ReloadsCertificates(t *testing.T) {
 	if err != nil || res.StatusCode != 200 || res.ProtoMajor != 2 || s.Scheme() != "https" {
 		t.Fatalf("got %v, %v by %s, want 200 over HTTP/2", res, err, s.Scheme())
 	}
-	if _, err := getTLS(s.Addr(), believesSecond); err == nil || !strings.Contains(err.Error(), "unknown authority") {
-		t.Errorf("another authority: got %v", err)
-	}
+	expect.Failure(getTLS(s.Addr(), believesSecond))(t, "unknown authority", "another authority")
 	old := believesFirst.Clone()
 	old.MaxVersion = tls.VersionTLS11
 	old.MinVersion = tls.VersionTLS10
-	if _, err := getTLS(s.Addr(), old); err == nil || !strings.Contains(err.Error(), "version") {
-		t.Errorf("TLS 1.1: got %v, want it rejected", err)
-	}
+	expect.Failure(getTLS(s.Addr(), old))(t, "version", "TLS 1.1")
 	copyFile(t, file, "tls_test.go")
 	eventually.True(t, "the damaged pair is logged", func() bool {
 		_, err := getTLS(s.Addr(), believesFirst)
@@ -105,8 +102,6 @@ func TestTLS_RejectsInvalidFiles(t *testing.T) {
 	} {
 		cfg := DefaultConfig()
 		cfg.TLS = c.tls
-		if _, err := Listen("127.0.0.1:0", cfg, (&fakes{}).deps()); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %q", name, err, c.want)
-		}
+		expect.Failure(Listen("127.0.0.1:0", cfg, (&fakes{}).deps()))(t, c.want, "%s", name)
 	}
 }

@@ -5,8 +5,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
@@ -56,7 +55,5 @@ func checkSeen(t *testing.T, path, token string, code int, want []any) {
 	if w.Code != code {
 		t.Errorf("got %d, want %d: %s", w.Code, code, w.Body)
 	}
-	if diff := cmp.Diff(want, f.seen); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, f.seen, "result")
 }

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -180,14 +181,10 @@ func TestServer_ClosesSlowReader(t *testing.T) {
 		conn := w.send(t, "GET /v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		defer conn.Close()
 		synctest.Wait()
-		if got := w.code(t, "/v1/openapi.json"); got != 503 {
-			t.Errorf("while the answer is unread: got %d, want 503", got)
-		}
+		expect.Equal(t, w.code(t, "/v1/openapi.json"), 503, "while the answer is unread")
 		time.Sleep(w.cfg.WriteTimeout)
 		synctest.Wait()
-		if got := w.code(t, "/v1/openapi.json"); got != 200 {
-			t.Errorf("after the write time-out: got %d, want 200", got)
-		}
+		expect.Equal(t, w.code(t, "/v1/openapi.json"), 200, "after the write time-out")
 	})
 }
 
@@ -209,16 +206,12 @@ func TestServer_BoundsRequestsInFlight(t *testing.T) {
 		if err := conn.Close(); err != nil {
 			t.Error(err)
 		}
-		if got := w.code(t, "/healthz"); got != 200 {
-			t.Errorf("probe of a full server: got %d, want 200", got)
-		}
+		expect.Equal(t, w.code(t, "/healthz"), 200, "probe of a full server")
 		close(release)
 		if a, b := <-codes, <-codes; a != 200 || b != 200 {
 			t.Errorf("the two requests: got %d and %d, want 200", a, b)
 		}
-		if got := w.code(t, "/v1/users/user:a/feed"); got != 200 {
-			t.Errorf("afterwards: got %d, want 200", got)
-		}
+		expect.Equal(t, w.code(t, "/v1/users/user:a/feed"), 200, "afterwards")
 	})
 }
 
@@ -258,9 +251,7 @@ func TestPanic_DuringAnswerClosesConnection(t *testing.T) {
 		if err != io.ErrUnexpectedEOF || string(got) != "event: new\ndata: {\"count\":1}\n\n" {
 			t.Errorf("got %q, %v, want one event and a truncated answer", got, err)
 		}
-		if got := w.code(t, "/healthz"); got != 200 {
-			t.Errorf("next request: got %d, want 200", got)
-		}
+		expect.Equal(t, w.code(t, "/healthz"), 200, "next request")
 	})
 }
 

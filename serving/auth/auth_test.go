@@ -23,6 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/smartfeed/smartfeed/internal/settings"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -250,9 +251,7 @@ func TestIdentities_Validate(t *testing.T) {
 		"service_claim_value: one is":    {UserPrefix: "user:", ServiceClaim: "gty"},
 		"user_prefix: 129 bytes are out": {UserPrefix: strings.Repeat("x", 129)},
 	} {
-		if err := i.Validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: got %v, want %q", i, err, want)
-		}
+		expect.Error(t, i.Validate(), want, "%+v", i)
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -211,9 +212,7 @@ func TestKeys_UnknownKeysAreRejectedDuringRead(t *testing.T) {
 		if n := waited.Load(); n != 1 {
 			t.Errorf("%d callers waited, want one", n)
 		}
-		if took := time.Since(began); took != fetchTimeout {
-			t.Errorf("the last was rejected after %s, want %s", took, fetchTimeout)
-		}
+		expect.Equal(t, time.Since(began), fetchTimeout, "the last was rejected after")
 		if err := verify(stranger); !refused(err) || time.Since(began) != fetchTimeout || p.requests.Load() != 2 {
 			t.Errorf("right after it: got %v after %s and %d requests, want it rejected at once, without a third", err, time.Since(began), p.requests.Load())
 		}
@@ -424,9 +423,7 @@ func TestParseSet_BoundsValues(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	_, err := parseSet(text)
 	runtime.ReadMemStats(&after)
-	if err == nil || !strings.Contains(err.Error(), "JSON values") {
-		t.Errorf("got %v, want an error for too many values", err)
-	}
+	expect.Error(t, err, "JSON values", "parseSet")
 	if got := (after.TotalAlloc - before.TotalAlloc) >> 10; got > 100 {
 		t.Errorf("%d KiB were allocated, want 100 at most", got)
 	}

@@ -13,8 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -141,9 +140,7 @@ func TestClient_SendsRequestsAndReadsAnswersOfTheDocument(t *testing.T) {
 			t.Errorf("got %v and the request %s, want %s", err, request, test.request)
 			continue
 		}
-		if diff := cmp.Diff(plain(t, []byte(answer)), plain(t, got)); diff != "" {
-			t.Errorf("%s (-document +read):\n%s", test.operation, diff)
-		}
+		expect.NoDiff(t, plain(t, []byte(answer)), plain(t, got), "%s of the document, as read", test.operation)
 	}
 	if _, err := c.Older(ctx, "user:a", "x&y", 0); err != nil || request != "GET /v1/users/user:a/feed?cursor=x%26y" {
 		t.Errorf("older: got %v and the request %s", err, request)

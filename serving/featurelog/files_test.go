@@ -19,6 +19,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -164,9 +165,7 @@ func TestFiles_WriteEachRecordOnce(t *testing.T) {
 	// Another process, and a group without committed offsets.
 	w.forget(t)
 	must.OK(t, w.run(t, w.files(t, dir, l)))
-	if diff := cmp.Diff(once(130), filed(t, dir)); diff != "" {
-		t.Errorf("from the start (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, once(130), filed(t, dir), "from the start")
 }
 
 // The offsets of a recreated topic are in the files as written. The sink skips no record because of that: it files all
@@ -185,9 +184,7 @@ func TestFiles_RejectRecreatedTopic(t *testing.T) {
 	if !errors.As(err, &changed) || !changed.Fatal() || !strings.Contains(err.Error(), "move the content of "+dir) {
 		t.Errorf("got %v, want a ChangedTopicError with the directory to move", err)
 	}
-	if diff := cmp.Diff(once(40), filed(t, dir)); diff != "" {
-		t.Errorf("the files have changed (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, once(40), filed(t, dir), "the files have changed")
 	days, err := filepath.Glob(filepath.Join(dir, "date=*"))
 	must.OK(t, err)
 	for _, day := range days {
@@ -195,9 +192,7 @@ func TestFiles_RejectRecreatedTopic(t *testing.T) {
 	}
 	for range 2 {
 		must.OK(t, w.run(t, w.files(t, dir, &deadLetters{})))
-		if diff := cmp.Diff(once(90), filed(t, dir)); diff != "" {
-			t.Errorf("files of the second topic (-want +got):\n%s", diff)
-		}
+		expect.NoDiff(t, once(90), filed(t, dir), "files of the second topic")
 	}
 }
 

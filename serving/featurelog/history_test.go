@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -114,9 +114,7 @@ func TestHistory_AddsValuesAsOfEachRow(t *testing.T) {
 	for i := range want {
 		want[i] = strings.TrimSuffix(strings.TrimSpace(rows[i]), "}") + "," + want[i]
 	}
-	if diff := cmp.Diff(append(want, ""), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, append(want, ""), strings.Split(got, "\n"), "result")
 	for line := range strings.Lines(got) {
 		if !json.Valid([]byte(line)) {
 			t.Errorf("not JSON: %s", line)

@@ -6,11 +6,11 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/child"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -106,7 +106,5 @@ func TestFiles_WriteEachRecordOnceUnderKills(t *testing.T) {
 			want[fmt.Sprintf("user:%d-%d", p, n)] = 1
 		}
 	}
-	if diff := cmp.Diff(want, filed(t, dir)); diff != "" {
-		t.Errorf("entities in files (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, filed(t, dir), "entities in files")
 }

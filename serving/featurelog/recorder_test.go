@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -148,8 +148,6 @@ func TestConfig_ReportsEveryProblem(t *testing.T) {
 	for _, want := range []string{
 		"max_file_bytes: 0", "max_file_age: 0s", "dir: is empty", `rules[0].entity: "board"`, "rules[0].share: NaN", "rules[1].share: 1.1: want above 0 to 1",
 	} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q in it", err, want)
-		}
+		expect.Error(t, err, want, "Validate")
 	}
 }

@@ -47,23 +47,23 @@ func TestService_AnswersDeletedUserUniformly(t *testing.T) {
 	ctx := t.Context()
 	empty := Page{}.full()
 	visit, err := r.Visit(ctx, viewer, "home", 10)
-	expect(t, "visit", visit, empty, err)
+	checkAnswer(t, "visit", visit, empty, err)
 	older, err := r.Older(ctx, viewer, r.cursors.sealFeed(feedCursor{user: viewer, feed: "home", below: 4}), 10)
-	expect(t, "older", older, empty, err)
+	checkAnswer(t, "older", older, empty, err)
 	count, err := r.Waiting(ctx, viewer)
-	expect(t, "new items", count, 0, err)
+	checkAnswer(t, "new items", count, 0, err)
 	why, err := r.Why(ctx, viewer, "home", "pin:1", false)
-	expect(t, "why", why, &schemas.Why{
+	checkAnswer(t, "why", why, &schemas.Why{
 		User: viewer, Pin: "pin:1", Feed: "home", Fate: schemas.FateOut, Reason: schemas.ReasonUserDeleted,
 	}, err)
 	for _, source := range []schemas.Source{schemas.Following, schemas.Related} {
 		pool, err := r.Pool(ctx, viewer, source, 10)
-		expect(t, "pool", pool, &schemas.Pool{Source: source}, err)
+		checkAnswer(t, "pool", pool, &schemas.Pool{Source: source}, err)
 	}
 	state, err := r.FeedState(ctx, viewer, "home")
-	expect(t, "state", state, &schemas.FeedState{Feed: "home"}, err)
+	checkAnswer(t, "state", state, &schemas.FeedState{Feed: "home"}, err)
 	list, err := r.List(ctx, schemas.Followee(viewer), "", "", 10)
-	expect(t, "list", list, ListPage{Items: []Pin{}, Degraded: []string{}}, err)
+	checkAnswer(t, "list", list, ListPage{Items: []Pin{}, Degraded: []string{}}, err)
 	if len(r.gen.asked) > 0 || r.store.reads > 0 {
 		t.Errorf("the generator was called %d times and the store %d times, want no calls", len(r.gen.asked), r.store.reads)
 	}
@@ -74,17 +74,17 @@ func TestService_HidesPinsOfDeletedAuthors(t *testing.T) {
 	r := fullRig(t, deletedUsers{"user:friend": true})
 	r.store.lists["board:1"] = []schemas.PinVersion{{Pin: "pin:1", PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:friend", Board: "board:1"}}}}
 	visit, err := r.Visit(t.Context(), viewer, "home", 10)
-	expect(t, "visit", names(visit.Items), "", err)
+	checkAnswer(t, "visit", names(visit.Items), "", err)
 	list, err := r.List(t.Context(), "board:1", "", "", 10)
-	expect(t, "list", len(list.Items), 0, err)
+	checkAnswer(t, "list", len(list.Items), 0, err)
 	related, err := r.RelatedPins(t.Context(), "pin:1", "", 10)
-	expect(t, "related", len(related.Items), 0, err)
+	checkAnswer(t, "related", len(related.Items), 0, err)
 	other := fullRig(t, deletedUsers{"user:other": true})
 	visit, err = other.Visit(t.Context(), viewer, "home", 10)
-	expect(t, "visit, another user deleted", names(visit.Items), "*new f3 f2 f1", err)
+	checkAnswer(t, "visit, another user deleted", names(visit.Items), "*new f3 f2 f1", err)
 }
 
-func expect(t *testing.T, what string, got, want any, err error) {
+func checkAnswer(t *testing.T, what string, got, want any, err error) {
 	t.Helper()
 	if err != nil {
 		t.Errorf("%s: %v", what, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -113,8 +114,6 @@ func TestOutcomeOf(t *testing.T) {
 		kerr.OutOfOrderSequenceNumber: schemas.Unknown,
 		errors.New("anything else"):   schemas.Unknown,
 	} {
-		if got := outcomeOf(err); got != want {
-			t.Errorf("%v: got %q, want %q", err, got, want)
-		}
+		expect.Equal(t, outcomeOf(err), want, "%v", err)
 	}
 }

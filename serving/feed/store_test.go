@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
@@ -97,8 +98,6 @@ func TestVisit_AppliesStoredFactsImmediately(t *testing.T) {
 		{"followed again", edge("user:author-49", schemas.FollowEdge, true, 5), "pin:99"},
 	} {
 		must.OK(t, store.Write(t.Context(), c.write))
-		if got := newest(); got != c.want {
-			t.Errorf("%s: newest is %s, want %s", c.name, got, c.want)
-		}
+		expect.Equal(t, newest(), c.want, "%s: newest", c.name)
 	}
 }

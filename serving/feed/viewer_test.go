@@ -65,9 +65,9 @@ func TestList_OfBlockerLooksEmpty(t *testing.T) {
 		}
 		nothing := must.Get(r.List(t.Context(), "user:silent", viewer, "", 10))(t)
 		page, err := r.List(t.Context(), followee, viewer, "", 10)
-		expect(t, string(followee), page, nothing, err)
+		checkAnswer(t, string(followee), page, nothing, err)
 		page, err = r.List(t.Context(), followee, "", "", 10)
-		expect(t, string(followee)+", without a viewer", len(page.Items), 10, err)
+		checkAnswer(t, string(followee)+", without a viewer", len(page.Items), 10, err)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestRelatedPins_WithholdsWhatBlocksHideFromViewer(t *testing.T) {
 	r := viewedRig(t)
 	for viewing, want := range map[schemas.UserID]int{viewer: 1, "": 5} {
 		page, err := r.RelatedPins(t.Context(), "pin:x", viewing, 10)
-		expect(t, fmt.Sprintf("viewer %q", viewing), len(page.Items), want, err)
+		checkAnswer(t, fmt.Sprintf("viewer %q", viewing), len(page.Items), want, err)
 	}
 }
 
@@ -84,9 +84,9 @@ func TestLists_EmptyForViewerWithoutTheStore(t *testing.T) {
 	r := viewedRig(t)
 	r.store.facts.err = errFake
 	list, err := r.List(t.Context(), "interest:x", viewer, "", 10)
-	expect(t, "list", len(list.Items), 0, err)
+	checkAnswer(t, "list", len(list.Items), 0, err)
 	related, err := r.RelatedPins(t.Context(), "pin:x", viewer, 10)
-	expect(t, "related", len(related.Items), 0, err)
+	checkAnswer(t, "related", len(related.Items), 0, err)
 	same(t, "degraded", related.Degraded, []string{"store"})
 	if r.store.facts.hits.Load() == 0 {
 		t.Error("the fault was not hit")

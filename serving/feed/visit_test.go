@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -149,9 +150,7 @@ func TestVisit(t *testing.T) {
 				}
 				start := time.Now()
 				page := must.Get(r.Visit(t.Context(), viewer, "home", c.limit))(t)
-				if took := time.Since(start); took != c.within {
-					t.Errorf("took %s, want %s", took, c.within)
-				}
+				expect.Equal(t, time.Since(start), c.within, "took")
 				synctest.Wait()
 				same(t, "items", names(page.Items), c.want)
 				same(t, "cursor", r.below(t, page.Next), c.below)
@@ -269,9 +268,7 @@ func TestHasPassed_UsesWallClock(t *testing.T) {
 	until := time.Now().Add(time.Minute)
 	for ahead, want := range map[time.Duration]bool{0: false, time.Hour: true} {
 		r.deps.Now = func() time.Time { return time.Now().Round(0).Add(ahead) } // without a monotonic reading
-		if got := r.hasPassed(until); got != want {
-			t.Errorf("%s later: passed %v, want %v", ahead, got, want)
-		}
+		expect.Equal(t, r.hasPassed(until), want, "%s later: passed", ahead)
 	}
 }
 

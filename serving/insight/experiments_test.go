@@ -2,11 +2,11 @@ package insight_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/experiment"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/insight"
@@ -61,9 +61,7 @@ func TestExperiments_Errors(t *testing.T) {
 		"has 0 actions, want 1": {Experiments: []experiment.Tally{{Feed: "home"}}},
 	} {
 		service := experiments(func(context.Context, schemas.InsightRequest) (*schemas.InsightPart, error) { return part, nil })
-		if _, err := service.Experiments(t.Context(), []schemas.Verb{"save"}, 3); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		expect.Failure(service.Experiments(t.Context(), []schemas.Verb{"save"}, 3))(t, want, "Experiments")
 	}
 	for _, c := range []struct {
 		verbs []schemas.Verb

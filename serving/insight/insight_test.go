@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/insight"
@@ -50,9 +51,7 @@ func TestService_AddsUpAllPartitions(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		requested[r.Partition]++
-		if want := int32(now.Unix() / 86400); r.Today != want {
-			t.Errorf("today: got %d, want %d", r.Today, want)
-		}
+		expect.Equal(t, r.Today, int32(now.Unix()/86400), "today")
 		n := int(r.Partition)
 		part := &schemas.InsightPart{}
 		for range r.Growth {

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -266,15 +267,11 @@ func TestCalls_ReachTheOwnersOfTheGroup(t *testing.T) {
 		})
 	}
 	c.Settle(user, "s-1", schemas.Failed)
-	if got, want := <-g.settled, (settlement{user, "s-1", schemas.Failed}); got != want {
-		t.Errorf("settled: got %v, want %v", got, want)
-	}
+	expect.Equal(t, <-g.settled, (settlement{user, "s-1", schemas.Failed}), "settled")
 	if _, err := c.Neighbors(within(t, 50*time.Millisecond), "pin:moved", 7); !errors.Is(err, schemas.ErrNotOwner) && !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("rows of another process: got %v", err)
 	}
-	if _, err := c.Known(t.Context(), topics.Objects, user); err == nil || !strings.Contains(err.Error(), `no directory of the group "objects"`) {
-		t.Errorf("group without directory: got %v", err)
-	}
+	expect.Failure(c.Known(t.Context(), topics.Objects, user))(t, `no directory of the group "objects"`, "group without directory")
 }
 
 func TestClient_CloseStopsItsGoroutines(t *testing.T) {
@@ -525,9 +522,7 @@ func TestHandler_RejectsInvalidCalls(t *testing.T) {
 
 func TestClientID_ContainsAddress(t *testing.T) {
 	for id, want := range map[string]string{ClientID("10.0.0.1:8080"): "10.0.0.1:8080", "smartfeed": "", "other@h:1": "h:1"} {
-		if got := addressOf(id); got != want {
-			t.Errorf("address in %q: got %q, want %q", id, got, want)
-		}
+		expect.Equal(t, addressOf(id), want, "address in %q", id)
 	}
 }
 
@@ -536,7 +531,5 @@ func TestClient_BoundsValuesOfAnswers(t *testing.T) {
 		_, _ = io.WriteString(w, `{"items":[`+strings.Repeat("{},", maxValues)+`{}]}`)
 	}))
 	_, err := client(t, &directory{owner: peer}).Pool(within(t, 5*time.Second), user, "x", 3)
-	if err == nil || !strings.Contains(err.Error(), "JSON values") {
-		t.Errorf("got %v, want an error for too many values", err)
-	}
+	expect.Error(t, err, "JSON values", "Pool")
 }

@@ -13,9 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 // fakeProcess is a process that returns a status, or fails.
@@ -126,9 +125,7 @@ func TestProcesses_QueriesAllInParallel(t *testing.T) {
 	}
 	late := "context canceled"
 	want := []string{`{"ready":true}`, late, late, late, "connection refused", "it broke", "404 Not Found", `{"ready":false}`}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("answers (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, got, "answers")
 }
 
 // Calls to a process that hangs time out, and so do reads of a directory that hangs.

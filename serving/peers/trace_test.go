@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/codes"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 )
 
@@ -66,9 +66,7 @@ func TestClient_TracesCalls(t *testing.T) {
 				t.Errorf("error.type: got %q", kind)
 			}
 			delete(got, "error.type") // the name of a Go type
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("attributes (-want +got):\n%s", diff)
-			}
+			expect.NoDiff(t, want, got, "attributes")
 			if failed := call.Status().Code == codes.Error; failed != c.failed {
 				t.Errorf("status: got %v", call.Status())
 			}

@@ -2,9 +2,9 @@ package peers
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -37,9 +37,7 @@ func TestCheckAddress(t *testing.T) {
 		{allow, "a.pods.example.com.attacker:80", "not in peers.allowed_addresses"},
 		{allow, "xpools-1:80", "not in peers.allowed_addresses"},
 	} {
-		if err := c.cfg.CheckAddress(c.address); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%+v, %s: got %v, want %q", c.cfg.AllowedAddresses, c.address, err, c.want)
-		}
+		expect.Error(t, c.cfg.CheckAddress(c.address), c.want, "%+v, %s", c.cfg.AllowedAddresses, c.address)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -119,9 +120,7 @@ func TestScripts_UseOnlyThePage(t *testing.T) {
 func TestVendor_IsUnchanged(t *testing.T) {
 	script := text(t, "/vendor/dagre.js")
 	const want = "b0ddaf4af1417bec9bd89373a3a3987f081727d6cc6d95fc40dbf85a19bdf3b0" // of dist/dagre.esm.js in @dagrejs/dagre 3.1.3
-	if got := fmt.Sprintf("%x", sha256.Sum256([]byte(script))); got != want {
-		t.Errorf("vendor/dagre.js has the SHA-256 %s, want %s", got, want)
-	}
+	expect.Equal(t, fmt.Sprintf("%x", sha256.Sum256([]byte(script))), want, "vendor/dagre.js has the SHA-256")
 	for _, bad := range []string{"eval(", "new Function", "innerHTML", "import(", "fetch("} {
 		if strings.Contains(script, bad) {
 			t.Errorf("vendor/dagre.js has %s", bad)

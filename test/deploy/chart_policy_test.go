@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/smartfeed/smartfeed/app"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -212,9 +213,7 @@ func TestChart_ServiceMonitorSelectsHeadlessServices(t *testing.T) {
 	monitor := only[*monitoring.ServiceMonitor](all)[0].Spec
 	selector := must.Get(meta.LabelSelectorAsSelector(&monitor.Selector))(t)
 	for _, s := range only[*core.Service](all) {
-		if got, want := selector.Matches(labels.Set(s.Labels)), s.Spec.ClusterIP == core.ClusterIPNone; got != want {
-			t.Errorf("%s: selected %t, want %t", s.Name, got, want)
-		}
+		expect.Equal(t, selector.Matches(labels.Set(s.Labels)), s.Spec.ClusterIP == core.ClusterIPNone, "%s: selected", s.Name)
 	}
 	endpoint := monitor.Endpoints[0]
 	if endpoint.Path != "/metrics" || endpoint.Port != "http" || endpoint.Scheme == nil || *endpoint.Scheme != "https" {

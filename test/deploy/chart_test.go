@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -210,9 +211,7 @@ func TestChart_RejectsInvalidValues(t *testing.T) {
 		"{config: {kafka: [a:1]}, serve: {replicas: 1}, service: {nodePort: 1}}": "'nodePort' not allowed",
 	} {
 		_, err := render(t, values)
-		if (err == nil) != (problem == "") || err != nil && !strings.Contains(err.Error(), problem) {
-			t.Errorf("%s: got %v, want %q", values, err, problem)
-		}
+		expect.Error(t, err, problem, "%s", values)
 	}
 }
 
@@ -220,9 +219,7 @@ func TestChart_RejectsInvalidValues(t *testing.T) {
 func TestChart_RequiresKubernetesWithPreStopSleep(t *testing.T) {
 	required := loadChart(t).Metadata.KubeVersion
 	for release, want := range map[string]bool{"v1.29.14": false, "v1.30.0": true, "v1.35.2-gke.1": true} {
-		if got := chartutil.IsCompatibleRange(required, release); got != want {
-			t.Errorf("%s: got %t, want %t", release, got, want)
-		}
+		expect.Equal(t, chartutil.IsCompatibleRange(required, release), want, "%s", release)
 	}
 }
 

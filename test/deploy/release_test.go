@@ -13,6 +13,7 @@ import (
 	"github.com/goreleaser/goreleaser/v2/pkg/config"
 	"github.com/rhysd/actionlint"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -58,9 +59,7 @@ func TestRelease_ImageContextIsComplete(t *testing.T) {
 	if got := fmt.Sprint(image.Images, image.Platforms); got != "[ghcr.io/smartfeed/smartfeed] [linux/amd64 linux/arm64]" {
 		t.Errorf("the image is %s", got)
 	}
-	if got := loadChart(t).Values["image"].(map[string]any)["repository"]; got != image.Images[0] {
-		t.Errorf("the chart uses %s, want %s", got, image.Images[0])
-	}
+	expect.Equal[any](t, loadChart(t).Values["image"].(map[string]any)["repository"], image.Images[0], "the image of the chart")
 	for _, file := range image.ExtraFiles {
 		if _, err := os.Stat(file); err != nil {
 			t.Error(err)

@@ -3,8 +3,7 @@ package generations
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
@@ -20,7 +19,5 @@ func TestRetiredOf_OmitsActiveAndBuildingGenerations(t *testing.T) {
 	want := []string{
 		"pools-table", "pools-ticks", "pools.2-table", "pools.2-ticks", "pools.4-table", "pools.4-ticks", "pools.10-table", "pools.10-ticks",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("retired generations (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, got, "retired generations")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -26,9 +27,7 @@ func Text(t *testing.T, file, got string) {
 		must.OK(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	want := string(must.Get(os.ReadFile(file))(t))
-	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
-	}
+	expect.NoDiff(t, strings.Split(want, "\n"), strings.Split(got, "\n"), "%s", file)
 }
 
 // Row fails the test if the bytes of a row are not want, in hexadecimal, or if they decode to another row. A change of the

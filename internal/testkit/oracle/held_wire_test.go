@@ -5,8 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/fanout"
@@ -75,8 +74,6 @@ func TestQueue_IsBoundedWhileDeliveriesAreHeld(t *testing.T) {
 		for _, item := range pool.Items {
 			got = append(got, item.Pin)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("pool of %s (-want +got):\n%s", user, diff)
-		}
+		expect.NoDiff(t, want, got, "pool of %s", user)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tools/doctor"
 )
@@ -51,9 +52,7 @@ func TestRun_SkipsDependentChecks(t *testing.T) {
 		{"a note", nothing, "a note missing\nb note skipped, because it needs a"},
 	} {
 		results := doctor.Run(t.Context(), time.Minute, says("a", "", c.a), says("b", "a", fine))
-		if diff := cmp.Diff(c.want, lines(results)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.name, diff)
-		}
+		expect.NoDiff(t, c.want, lines(results), "%s", c.name)
 	}
 }
 

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/sr"
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tools/doctor"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -170,9 +170,7 @@ func TestProcess_ReportsOtherProcesses(t *testing.T) {
 				}
 				got = append(got, line)
 			}
-			if diff := cmp.Diff(c.want, strings.ReplaceAll(strings.Join(got, "\n"), server.URL, "URL")); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			expect.NoDiff(t, c.want, strings.ReplaceAll(strings.Join(got, "\n"), server.URL, "URL"), "result")
 		})
 	}
 }

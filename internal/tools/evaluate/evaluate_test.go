@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/experiment"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/training"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -52,9 +51,7 @@ func TestRun_CountsArms(t *testing.T) {
 	} {
 		got := x.Arms[i]
 		got.Actions = nil
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("arm %d (-want +got):\n%s", i, diff)
-		}
+		expect.NoDiff(t, want, got, "arm %d", i)
 	}
 	a, b := x.Arms[0].Actions[0], x.Arms[1].Actions[0]
 	if a.Count != 1 || b.Count != 3 {
@@ -66,9 +63,7 @@ func TestRun_CountsArms(t *testing.T) {
 	half := shown("user:5", "b", 0, 0, "n")
 	half.UserShare = 0.5
 	report = must.Get(Run(logOf(shown("user:3", "b", 0, 0, "y"), shown("user:4", "b", 0, 0, "y"), half), DefaultConfig()))(t)
-	if got := report.Experiments[0].Arms[0].Actions[0].PerItem.Value; got != 0.5 {
-		t.Errorf("with a user who stands for two: rate %v, want 0.5", got)
-	}
+	expect.Equal(t, report.Experiments[0].Arms[0].Actions[0].PerItem.Value, 0.5, "with a user who stands for two: rate")
 }
 
 // The sample ratio is checked, unless the share of an arm changed.
@@ -106,17 +101,11 @@ func TestRun_SelectsFeedAndActions(t *testing.T) {
 		for _, x := range report.Experiments {
 			feeds = append(feeds, x.Feed)
 		}
-		if got := strings.Join(feeds, " "); got != want {
-			t.Errorf("feed %q: got %q, want %q", feed, got, want)
-		}
+		expect.Equal(t, strings.Join(feeds, " "), want, "feed %q", feed)
 	}
 	_, err := Run(log, config(func(c *Config) { c.Policy = &Policy{Feed: "none"} }))
-	if err == nil || !strings.Contains(err.Error(), "no visits") {
-		t.Errorf("a feed without visits: got %v", err)
-	}
-	if _, err := Run(log, config(func(c *Config) { c.Actions = []string{"nod"} })); err == nil || !strings.Contains(err.Error(), `labels of ["save"]`) {
-		t.Errorf("an action without labels: got %v", err)
-	}
+	expect.Error(t, err, "no visits", "a feed without visits")
+	expect.Failure(Run(log, config(func(c *Config) { c.Actions = []string{"nod"} })))(t, `labels of ["save"]`, "an action without labels")
 	failed := errors.New("disk")
 	log.Each = func(func(*training.Row) error) error { return failed }
 	if _, err := Run(log, DefaultConfig()); !errors.Is(err, failed) {
@@ -178,9 +167,7 @@ func TestRun_RefusesPolicies(t *testing.T) {
 				c.policy(&policy)
 			}
 			report, err := Run(w.log(), config(func(c *Config) { c.Policy, c.MinOverlap = &policy, 0.4 }))
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want %q", err, c.want)
-			}
+			expect.Error(t, err, c.want, "Run")
 			if report == nil || len(report.Experiments) != 1 || report.Policy != nil {
 				t.Errorf("got the report %+v, want only the arms", report)
 			}
@@ -238,14 +225,10 @@ func TestReadPolicy(t *testing.T) {
 	want := &Policy{
 		Feed: "home", Shares: map[string]float64{"following": 1}, Utility: map[string]float64{"save": 3, "hide": -5}, Score: 0.5, Temperature: 2,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, got, "result")
 	must.OK(t, config(func(c *Config) { c.Policy = got }).Validate())
 	must.OK(t, os.WriteFile(path, []byte("feed: home\nweights: {save: 1}\n"), 0o600))
-	if _, err := ReadPolicy(path); err == nil || !strings.Contains(err.Error(), "weights") {
-		t.Errorf("unknown key: got %v", err)
-	}
+	expect.Failure(ReadPolicy(path))(t, "weights", "unknown key")
 }
 
 func TestConfig_Validate(t *testing.T) {
@@ -262,9 +245,7 @@ func TestConfig_Validate(t *testing.T) {
 		"score: +Inf":               func(c *Config) { c.Policy = &Policy{Feed: "home", Score: math.Inf(1), Temperature: 1} },
 		"temperature: -1: want 0":   func(c *Config) { c.Policy = &Policy{Feed: "home", Score: 1, Temperature: -1} },
 	} {
-		if err := config(change).Validate(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		expect.Error(t, config(change).Validate(), want, "Validate")
 	}
 	must.OK(t, DefaultConfig().Validate())
 }

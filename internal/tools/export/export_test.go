@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -240,14 +240,10 @@ func TestExport_RejectsOtherLabelsAndTopics(t *testing.T) {
 	h.round()
 	must.Get(h.export(dir, 1e6))(t)
 	_, err := Run(t.Context(), h.Setup(), Config{Labels: Labels{schemas.Hide: time.Hour}, Dir: dir, Now: h.now.Time(), MaxBatchBytes: 1})
-	if err == nil || !strings.Contains(err.Error(), "has the labels") {
-		t.Errorf("other labels: %v", err)
-	}
+	expect.Error(t, err, "has the labels", "other labels")
 	other := newHistory(t, 2)
 	other.round()
-	if _, err := other.export(dir, 1e6); err == nil || !strings.Contains(err.Error(), "choose another directory") {
-		t.Errorf("another topic: %v", err)
-	}
+	expect.Failure(other.export(dir, 1e6))(t, "choose another directory", "another topic")
 }
 
 func TestExport_BoundsAndDeletedUsers(t *testing.T) {

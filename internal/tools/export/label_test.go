@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -26,8 +27,6 @@ func TestParseLabels(t *testing.T) {
 		"save=1h save=1h":   "another window already",
 		"save=1h view=-24h": "window: want",
 	} {
-		if _, err := ParseLabels(strings.Fields(text), allowed); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v, want %s", text, err, want)
-		}
+		expect.Failure(ParseLabels(strings.Fields(text), allowed))(t, want, "%q", text)
 	}
 }

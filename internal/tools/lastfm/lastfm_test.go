@@ -12,6 +12,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/golden"
 	"github.com/smartfeed/smartfeed/internal/testkit/lastfmtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -40,9 +41,7 @@ func TestEvents_MatchGoldenFile(t *testing.T) {
 func TestCounts_MatchTinySet(t *testing.T) {
 	got := tiny(t).Counts()
 	want := Counts{Users: 4, Follows: 10, Pins: 5, Actions: 4, Skipped: Skipped{Undated: 2, NoPin: 2}}
-	if got != want {
-		t.Errorf("counts %+v, want %+v", got, want)
-	}
+	expect.Equal(t, got, want, "counts")
 }
 
 func TestEvents_AreValid(t *testing.T) {
@@ -97,9 +96,7 @@ func TestShiftTo_MovesAllTimesEqually(t *testing.T) {
 			t.Fatalf("%s shifted by %s, want %s", eventOf(line).ID, got, shift)
 		}
 	}
-	if latest.Time() != last {
-		t.Errorf("last action at %s, want %s", latest.Time(), last)
-	}
+	expect.Equal(t, latest.Time(), last, "time of the last action")
 }
 
 func TestShiftTo_WithoutActions(t *testing.T) {
@@ -145,9 +142,7 @@ func TestRead_RejectsInvalidLines(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := Read(files(t, test.file, test.content))
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %v, want one with %q", err, test.want)
-			}
+			expect.Error(t, err, test.want, "Read")
 		})
 	}
 }
@@ -176,9 +171,7 @@ func manyTags(n int) string {
 func TestRead_ReportsEveryMissingFile(t *testing.T) {
 	_, err := Read(fstest.MapFS{})
 	for _, table := range new(gathered).tables() {
-		if err == nil || !strings.Contains(err.Error(), table.name) {
-			t.Errorf("error %v does not name %s", err, table.name)
-		}
+		expect.Error(t, err, table.name, "Read")
 	}
 }
 
@@ -205,9 +198,7 @@ func real(t *testing.T) fs.FS {
 func TestRead_AcceptsRealSet(t *testing.T) {
 	d := must.Get(Read(real(t)))(t)
 	want := Counts{Users: 1892, Follows: 30_954, Pins: 71_062, Actions: 84_838, Skipped: Skipped{Undated: 5, NoPin: 7_996}}
-	if got := d.Counts(); got != want {
-		t.Errorf("counts %+v, want %+v", got, want)
-	}
+	expect.Equal(t, d.Counts(), want, "counts")
 }
 
 func TestMostFrequent_BreaksTiesBySmallerID(t *testing.T) {

@@ -3,12 +3,12 @@ package simulate
 import (
 	"context"
 	"maps"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -110,11 +110,7 @@ func TestRun_LimitsWaitForAcknowledgements(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		err := actFor(t.Context(), time.Minute, deaf{}, newLive(newWorld(DefaultConfig()), "run"), func(schemas.Line) {})
-		if took := time.Since(began); took != time.Minute+grace {
-			t.Errorf("took %s, want %s", took, time.Minute+grace)
-		}
-		if err == nil || !strings.Contains(err.Error(), "some events are not acknowledged 5s after the end") {
-			t.Errorf("error %v", err)
-		}
+		expect.Equal(t, time.Since(began), time.Minute+grace, "took")
+		expect.Error(t, err, "some events are not acknowledged 5s after the end", "actFor")
 	})
 }

@@ -5,13 +5,13 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tools/load"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -100,12 +100,8 @@ func TestWorld_EventsAreValidAndUnique(t *testing.T) {
 func TestWorld_IsDeterminedBySeed(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Users, cfg.Pins = 50, 200
-	if diff := cmp.Diff(text(t, first(cfg)), text(t, first(cfg))); diff != "" {
-		t.Errorf("same seed, different initial events:\n%s", diff)
-	}
-	if diff := cmp.Diff(text(t, acting(cfg, "a", 500)), text(t, acting(cfg, "a", 500))); diff != "" {
-		t.Errorf("same run, different live events:\n%s", diff)
-	}
+	expect.NoDiff(t, text(t, first(cfg)), text(t, first(cfg)), "same seed, different initial events")
+	expect.NoDiff(t, text(t, acting(cfg, "a", 500)), text(t, acting(cfg, "a", 500)), "same run, different live events")
 	other := cfg
 	other.Seed++
 	if slices.Equal(text(t, first(cfg)), text(t, first(other))) {
@@ -281,8 +277,6 @@ func TestTicks_KeepRate(t *testing.T) {
 func TestConfig_ReportsEveryProblem(t *testing.T) {
 	err := Config{Users: 1, BoardsPerUser: 13, Interests: 0, Pins: -1, Rate: math.NaN(), Follows: 101, Star: 1}.Validate()
 	for _, want := range []string{"users: 1:", "boards_per_user: 13:", "interests: 0:", "pins: -1:", "rate: NaN:", "follows: 101:", "star: 1:"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v does not name %q", err, want)
-		}
+		expect.Error(t, err, want, "Validate")
 	}
 }

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -172,9 +172,7 @@ func TestReader_RejectsIncorrectResponses(t *testing.T) {
 				}
 			}}
 			err := NewReader(config(), f, p, reader).ReadAll(t.Context())
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error %v, want one with %q", err, test.want)
-			}
+			expect.Error(t, err, test.want, "ReadAll")
 			if !bent {
 				t.Errorf("only %d answers", f.calls)
 			}
@@ -194,7 +192,5 @@ func TestReader_RejectsInvisibleItems(t *testing.T) {
 			}
 		}
 	}
-	if _, err := r.Visit(t.Context()); err == nil || !strings.Contains(err.Error(), "no longer visible") {
-		t.Errorf("got error %v, want an invisible item", err)
-	}
+	expect.Failure(r.Visit(t.Context()))(t, "no longer visible", "Visit")
 }

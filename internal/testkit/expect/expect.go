@@ -1,0 +1,60 @@
+// Package expect fails tests whose results differ from the expected ones. The tests continue. Each message begins with a
+// description, which is a format and its arguments.
+package expect
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// T is a *testing.T, *testing.B, *testing.F or *rapid.T.
+type T interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
+// Equal fails the test if got is not want.
+func Equal[V comparable](t T, got, want V, format string, args ...any) {
+	t.Helper()
+	verb := "%+v"
+	if _, isText := any(want).(string); isText {
+		verb = "%q"
+	}
+	if got != want {
+		t.Errorf("%s: got "+verb+", want "+verb, fmt.Sprintf(format, args...), got, want)
+	}
+}
+
+// NoDiff fails the test if cmp.Diff finds differences.
+func NoDiff[V any](t T, want, got V, format string, args ...any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", fmt.Sprintf(format, args...), diff)
+	}
+}
+
+// Contains fails the test if the text does not contain want.
+func Contains(t T, text, want, format string, args ...any) {
+	t.Helper()
+	if !strings.Contains(text, want) {
+		t.Errorf("%s: got %.1000s, want %q in it", fmt.Sprintf(format, args...), text, want)
+	}
+}
+
+// Error fails the test if the message of an error does not contain want. No error is wanted if want is empty.
+func Error(t T, err error, want, format string, args ...any) {
+	t.Helper()
+	if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: got error %v, want %q in it", fmt.Sprintf(format, args...), err, want)
+	}
+}
+
+// Failure returns Error for the error of a function with another result: expect.Failure(os.Open(name))(t, "no such file", "missing").
+func Failure(_ any, err error) func(t T, want, format string, args ...any) {
+	return func(t T, want, format string, args ...any) {
+		t.Helper()
+		Error(t, err, want, format, args...)
+	}
+}
