@@ -105,9 +105,7 @@ func (s *started) checkLag(group string) {
 
 func (s *started) publishLine(line schemas.Line) {
 	s.t.Helper()
-	if err := s.publisher.Publish(s.t.Context(), []schemas.Line{line}); err != nil {
-		s.t.Fatal(err)
-	}
+	must.OK(s.t, s.publisher.Publish(s.t.Context(), []schemas.Line{line}))
 }
 
 // checkDeadLetters lists and retries a record that cannot be processed.

@@ -50,10 +50,7 @@ func TestOperations_FailuresNameExistingAlertsAndTests(t *testing.T) {
 // gauges returns the sums of a metric by one of its labels.
 func (s *started) gauges(metric, label string) map[string]float64 {
 	s.t.Helper()
-	families, err := s.metrics.Gather()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	families := must.Get(s.metrics.Gather())(s.t)
 	sums := map[string]float64{}
 	for _, f := range families {
 		if f.GetName() != metric {

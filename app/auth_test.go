@@ -87,9 +87,7 @@ func TestAuth_ProtectsEveryRoute(t *testing.T) {
 func (s *started) checkCommandTokens(token string) {
 	s.t.Helper()
 	file := filepath.Join(s.t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	must.OK(s.t, os.WriteFile(file, []byte(token+"\n"), 0o600))
 	args := []string{"query", "get", "status", "--http", s.server.Addr()}
 	for _, c := range []struct {
 		environ, args []string

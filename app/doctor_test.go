@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/client"
 )
 
@@ -71,9 +72,7 @@ func TestLocalClient_SendsTokenToNoOtherServer(t *testing.T) {
 	redirecting := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusFound))
 	t.Cleanup(redirecting.Close)
 	local, url, err := new(Config).localClient(client.Config{Address: redirecting.Listener.Addr().String(), Token: "token"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	if answer, err := local.Get(url); err == nil {
 		_ = answer.Body.Close() // it was not read
 		t.Errorf("a redirect to another server was followed with the credentials %q", <-received)

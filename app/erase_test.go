@@ -191,9 +191,7 @@ func (s *started) publishUnreadable() {
 	dance := &schemas.ActionEvent{Event: schemas.Event{
 		ID: "dance", Time: schemas.MicrosOf(time.Now()), Actor: erased, Verb: "dance", Object: "pin:other-1",
 	}}
-	if err := s.publisher.Publish(s.t.Context(), []schemas.Line{{Stream: topics.Actions, Key: "pin:other-1", Event: dance}}); err != nil {
-		s.t.Fatal(err)
-	}
+	must.OK(s.t, s.publisher.Publish(s.t.Context(), []schemas.Line{{Stream: topics.Actions, Key: "pin:other-1", Event: dance}}))
 	s.api().becomes("actions/objects/verb-unknown-verb-known-are-click", schemas.RetryWaiting)
 }
 
@@ -230,16 +228,11 @@ func (s *started) checkRemains(list []ops.Remain) {
 // sweepPools fires the timers that are due within two days. They sweep the pools of other users.
 func (s *started) sweepPools() {
 	s.t.Helper()
-	client, err := s.kafka.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	client := must.Get(s.kafka.Client(kgo.RecordPartitioner(kgo.ManualPartitioner())))(s.t)
 	defer client.Close()
 	for p := range s.kafka.Partitions {
 		tick := &kgo.Record{Topic: topics.TicksOf(topics.Pools), Partition: p, Timestamp: time.Now().Add(49 * time.Hour)}
-		if err := client.ProduceSync(s.t.Context(), tick).FirstErr(); err != nil {
-			s.t.Fatal(err)
-		}
+		must.OK(s.t, client.ProduceSync(s.t.Context(), tick).FirstErr())
 	}
 	s.wait()
 }

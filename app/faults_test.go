@@ -120,9 +120,7 @@ func (f *faulty) readyz() (int, []string) {
 		Ready   bool
 		Missing []string
 	}
-	if err := json.Unmarshal([]byte(text), &answer); err != nil {
-		f.t.Fatal(err)
-	}
+	must.OK(f.t, json.Unmarshal([]byte(text), &answer))
 	if answer.Ready != (code == 200) || answer.Ready != (len(answer.Missing) == 0) || answer.Missing == nil {
 		f.t.Errorf("/readyz: ready %t and %q contradict status %d", answer.Ready, answer.Missing, code)
 	}

@@ -94,19 +94,13 @@ func (p *benchProduct) event(actor schemas.UserID, verb schemas.Verb, object str
 func (p *benchProduct) publish(lines []schemas.Line) time.Duration {
 	p.b.Helper()
 	start := time.Now()
-	if err := p.publisher.Publish(p.b.Context(), lines); err != nil {
-		p.b.Fatal(err)
-	}
+	must.OK(p.b, p.publisher.Publish(p.b.Context(), lines))
 	recording := slices.DeleteFunc(topics.ReadersOf(topics.Catalogue(topics.Profile{Embedded: true})), func(r topics.Reader) bool {
 		return r.Group != topics.Objects && r.Group != topics.Actors && r.Group != topics.Features
 	})
-	if err := topics.Wait(p.b.Context(), p.kafka, schemas.MicrosOf(time.Now()), nil, recording...); err != nil {
-		p.b.Fatal(err)
-	}
+	must.OK(p.b, topics.Wait(p.b.Context(), p.kafka, schemas.MicrosOf(time.Now()), nil, recording...))
 	took := time.Since(start)
-	if err := topics.Wait(p.b.Context(), p.kafka, schemas.MicrosOf(time.Now()), nil); err != nil {
-		p.b.Fatal(err)
-	}
+	must.OK(p.b, topics.Wait(p.b.Context(), p.kafka, schemas.MicrosOf(time.Now()), nil))
 	return took
 }
 
@@ -133,8 +127,7 @@ func (p *benchProduct) ask(body []byte) (took time.Duration, answer []byte) {
 
 func request(b testing.TB, req feature.Request) []byte {
 	b.Helper()
-	body := must.Get(json.Marshal(req))(b)
-	return body
+	return must.Get(json.Marshal(req))(b)
 }
 
 // atRate sends requests at a rate per second for some seconds, independent of earlier responses, and reports the

@@ -311,9 +311,7 @@ func (s *started) verify() []featurelog.Drift {
 		s.t.Fatalf("verify: %v\n%s", err, out)
 	}
 	var drifts []featurelog.Drift
-	if err := json.Unmarshal([]byte(out), &drifts); err != nil {
-		s.t.Fatal(err)
-	}
+	must.OK(s.t, json.Unmarshal([]byte(out), &drifts))
 	return drifts
 }
 
@@ -401,8 +399,7 @@ func TestWait_IncludesPinot(t *testing.T) {
 		return strings.Contains(err.Error(), "pinot")
 	})
 	seconds := func() float64 {
-		value := must.Get(strconv.ParseFloat(s.metric("smartfeed_features_lag_seconds"), 64))(t)
-		return value
+		return must.Get(strconv.ParseFloat(s.metric("smartfeed_features_lag_seconds"), 64))(t)
 	}
 	eventually.True(t, "the gauge reports waiting actions", func() bool { return seconds() > 1 })
 	behind.done.Store(true)

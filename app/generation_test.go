@@ -20,6 +20,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/internal/ops/generations"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -67,15 +68,10 @@ func (s *started) awaitGeneration(what string, so func(rows.Status) bool) {
 // records returns all committed records of a topic.
 func (s *started) records(topic string) (list []*kgo.Record) {
 	s.t.Helper()
-	ends, err := s.ends.Ends(s.t.Context(), topic)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	ends := must.Get(s.ends.Ends(s.t.Context(), topic))(s.t)
 	for p, end := range ends[topic] {
 		err := s.ends.ReadTo(s.t.Context(), topic, p, 0, end, func(r *kgo.Record) error { list = append(list, r); return nil })
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must.OK(s.t, err)
 	}
 	return list
 }
@@ -87,20 +83,14 @@ func (s *started) checkReportedOnce() {
 	said := map[string]int{}
 	positions := map[schemas.UserID][]int64{}
 	for _, r := range s.records(topics.FeedEntries) {
-		f, err := s.streams.FeedEntries.Decode(r.Value)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		f := must.Get(s.streams.FeedEntries.Decode(r.Value))(s.t)
 		for e := range f.All() {
 			said[fmt.Sprint("entry of ", e.User, " ", e.Pin)]++
 			positions[e.User] = append(positions[e.User], e.Position)
 		}
 	}
 	for _, r := range s.records(topics.Impressions) {
-		i, err := s.streams.Impressions.Decode(r.Value)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		i := must.Get(s.streams.Impressions.Decode(r.Value))(s.t)
 		for _, shown := range i.Pins {
 			said[fmt.Sprint("impression of ", i.User, " ", shown.Pin)]++
 		}
@@ -278,10 +268,7 @@ func (l *life) check() {
 	for _, r := range l.readers {
 		waiting := 0
 		for _, source := range []schemas.Source{schemas.Following} {
-			pool, err := l.s.services.Generator.Pool(l.s.t.Context(), r.user, source, everyCap)
-			if err != nil {
-				l.s.t.Fatal(err)
-			}
+			pool := must.Get(l.s.services.Generator.Pool(l.s.t.Context(), r.user, source, everyCap))(l.s.t)
 			for _, item := range pool.Items {
 				if _, again := r.shown[item.Pin]; again {
 					l.s.t.Errorf("%s is a candidate for %s, but already seen", item.Pin, r.user)

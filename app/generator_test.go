@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -48,11 +49,7 @@ func (r *reading) visit() []visits.Item {
 // why runs the command.
 func (r *reading) why(pin schemas.PinID) string {
 	r.t.Helper()
-	out, err := r.run("query", "why", string(r.user), string(pin))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return out
+	return must.Get(r.run("query", "why", string(r.user), string(pin)))(r.t)
 }
 
 // applied waits until the groups have processed the visits.

@@ -35,10 +35,7 @@ func (s *started) checkProcesses(n int) {
 		s.t.Fatalf("good events: %d %s", status, body)
 	}
 	s.wait()
-	pool, err := s.services.Generator.Pool(s.t.Context(), "user:fan", schemas.Following, 1000)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	pool := must.Get(s.services.Generator.Pool(s.t.Context(), "user:fan", schemas.Following, 1000))(s.t)
 	want := schemas.PinID(fmt.Sprintf("pin:%d", n))
 	for _, item := range pool.Items {
 		if item.Pin == want {

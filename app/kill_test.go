@@ -94,9 +94,7 @@ func (c *child) launch() {
 		c.cmd.Env = append(c.cmd.Env, childVariable+"=1")
 	}
 	c.cmd.Stderr = c.t.Output()
-	if err := c.cmd.Start(); err != nil {
-		c.t.Fatal(err)
-	}
+	must.OK(c.t, c.cmd.Start())
 }
 
 func (c *child) ready() bool {

@@ -26,6 +26,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/measure"
 	"github.com/smartfeed/smartfeed/internal/testkit/cassandratest"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
@@ -201,9 +202,7 @@ feed_store:
 feed: {generator_timeout: 2s, read_timeout: 1s}
 api: {limits: {min_concurrency: 1000}}
 `, kafka, registry, primary, standby)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		p.t.Fatal(err)
-	}
+	must.OK(p.t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 
@@ -249,10 +248,7 @@ func (p *pagesProduct) fill() {
 func (p *pagesProduct) open(user schemas.UserID) {
 	p.t.Helper()
 	for deadline := time.Now().Add(mending); ; {
-		first, err := p.get(p.t.Context(), feedPath(user, pageItems))
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		first := must.Get(p.get(p.t.Context(), feedPath(user, pageItems)))(p.t)
 		if first.Next != nil {
 			path := feedPath(user, pageItems) + "&cursor=" + url.QueryEscape(*first.Next)
 			if page, err := p.get(p.t.Context(), path); err == nil && len(page.Degraded) == 0 && len(page.Items) == pageItems {
@@ -407,15 +403,9 @@ func (p *pagesProduct) awaitHealthy() {
 // metric returns the sum of a metric's values whose labels contain a text.
 func (p *pagesProduct) metric(name, labels string) (sum float64) {
 	p.t.Helper()
-	res, err := p.client.Get(p.front.http + "/metrics")
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	res := must.Get(p.client.Get(p.front.http + "/metrics"))(p.t)
 	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(res.Body))(p.t)
 	for line := range strings.Lines(string(text)) {
 		if !strings.HasPrefix(line, name+"{") && !strings.HasPrefix(line, name+" ") || !strings.Contains(line, labels) {
 			continue

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/rules"
@@ -34,9 +35,7 @@ func startProcess(t *testing.T, broker *embedded.Server, flags ...string) *child
 // drain stops the process with a signal, and checks that it shuts down cleanly.
 func (c *child) drain() {
 	c.t.Helper()
-	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		c.t.Fatal(err)
-	}
+	must.OK(c.t, c.cmd.Process.Signal(syscall.SIGTERM))
 	if err := c.cmd.Wait(); err != nil {
 		c.t.Errorf("the process did not shut down cleanly: %v", err)
 	}

@@ -272,10 +272,7 @@ func lastfmDir(t *testing.T) string {
 
 func (s *started) importSet(d *dataset) {
 	s.t.Helper()
-	out, err := s.run("import", "lastfm", d.dir, "--last-action", d.last.Format(time.RFC3339))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	out := must.Get(s.run("import", "lastfm", d.dir, "--last-action", d.last.Format(time.RFC3339)))(s.t)
 	s.t.Log(out)
 	if s.hasAll() {
 		if want := fmt.Sprintf("results.deliveries +%d\n", d.deliveries); !regexp.MustCompile(want).MatchString(out) {
@@ -362,10 +359,7 @@ func (s *started) checkPools(d *dataset, limit int) {
 	for _, user := range d.users {
 		for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
 			want := d.product.Pool(user, source, limit)
-			got, err := s.services.Generator.Pool(s.t.Context(), user, source, limit)
-			if err != nil {
-				s.t.Fatal(err)
-			}
+			got := must.Get(s.services.Generator.Pool(s.t.Context(), user, source, limit))(s.t)
 			if got.Total != len(want) {
 				s.t.Errorf("pool %s of %s has %d candidates, want %d", source, user, got.Total, len(want))
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/internal/ops/generations"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -21,10 +22,7 @@ func (s *started) poolsOf(users []schemas.UserID) map[string]*schemas.Pool {
 	all := map[string]*schemas.Pool{}
 	for _, user := range users {
 		for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest, schemas.Related} {
-			pool, err := s.services.Generator.Pool(s.t.Context(), user, source, everyCap)
-			if err != nil {
-				s.t.Fatal(err)
-			}
+			pool := must.Get(s.services.Generator.Pool(s.t.Context(), user, source, everyCap))(s.t)
 			all[string(user)+" "+string(source)] = pool
 		}
 	}

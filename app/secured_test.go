@@ -210,9 +210,7 @@ func (g *guarded) user(role string) string { return role + "-" + g.run }
 func (g *guarded) config(role string) Config {
 	g.t.Helper()
 	cfg := testConfig(g.t.TempDir())
-	if err := config.Load(&cfg, config.Source{File: g.file}); err != nil {
-		g.t.Fatal(err)
-	}
+	must.OK(g.t, config.Load(&cfg, config.Source{File: g.file}))
 	if role != "" {
 		cfg.KafkaClient.SASL.User = g.user(role)
 		cfg.FeedStore.Cassandra.Primary.Login.User = g.user(role)
@@ -225,11 +223,7 @@ func (g *guarded) config(role string) Config {
 func (g *guarded) kafka(role string) topics.Kafka {
 	g.t.Helper()
 	cfg := g.config(role)
-	k, err := cfg.kafka()
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	return k
+	return must.Get(cfg.kafka())(g.t)
 }
 
 func (g *guarded) start(role string, pieces []opener) *started {
@@ -254,10 +248,7 @@ func (g *guarded) as(role string, args ...string) string {
 
 func (g *guarded) admin() *kadm.Client {
 	g.t.Helper()
-	adm, err := g.kafka("").Admin()
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	adm := must.Get(g.kafka("").Admin())(g.t)
 	g.t.Cleanup(adm.Close)
 	return adm
 }
@@ -268,9 +259,7 @@ func (g *guarded) admit(role string) {
 	g.t.Helper()
 	adm, name := g.admin(), g.user(role)
 	_, err := adm.AlterUserSCRAMs(g.t.Context(), nil, []kadm.UpsertSCRAM{{User: name, Mechanism: kadm.ScramSha512, Iterations: 4096, Password: securetest.Literal}})
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	must.OK(g.t, err)
 	cassandratest.Do(g.t, g.cluster, fmt.Sprintf("CREATE ROLE %q WITH PASSWORD = '%s' AND LOGIN = true", name, securetest.Literal))
 	if role == topics.RoleOperate {
 		cassandratest.Do(g.t, g.cluster, fmt.Sprintf("GRANT CREATE ON ALL KEYSPACES TO %q", name)) // includes all permissions on keyspaces that it creates

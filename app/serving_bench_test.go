@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
 	"github.com/smartfeed/smartfeed/topics"
@@ -192,12 +193,8 @@ func (p *benchProduct) fillFeeds() {
 		}
 	}
 	for _, lines := range [][]schemas.Line{follows, pins} {
-		if err := p.publisher.Publish(p.b.Context(), lines); err != nil {
-			p.b.Fatal(err)
-		}
-		if err := topics.Wait(p.b.Context(), p.kafka, schemas.MicrosOf(time.Now()), nil); err != nil {
-			p.b.Fatal(err)
-		}
+		must.OK(p.b, p.publisher.Publish(p.b.Context(), lines))
+		must.OK(p.b, topics.Wait(p.b.Context(), p.kafka, schemas.MicrosOf(time.Now()), nil))
 	}
 }
 
@@ -220,9 +217,7 @@ func (p *benchProduct) pages() []string {
 				err = json.NewDecoder(res.Body).Decode(&page)
 				_ = res.Body.Close()
 			}
-			if err != nil {
-				p.b.Fatal(err)
-			}
+			must.OK(p.b, err)
 		}
 		if page.Next == nil {
 			p.b.Fatalf("%s has no older page: %+v", servingUser(u), page)
@@ -265,10 +260,7 @@ func (p *benchProduct) rowsOfAPage(ctx context.Context, user schemas.UserID) ([]
 // bare returns the address of a handler that only reads the rows of a page and writes them: entries, the cards of the pins,
 // the edges to their authors, and whether the authors are deleted. It rejects requests above most in flight.
 func (p *benchProduct) bare(most int) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		p.b.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(p.b)
 	var under atomic.Int64
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/users/{user}/feed", func(w http.ResponseWriter, r *http.Request) {

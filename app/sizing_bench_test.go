@@ -58,10 +58,7 @@ func (p *benchProduct) sized() (s sized) {
 
 // bytesBelow returns the total size of the files below a directory of the process.
 func (p *benchProduct) bytesBelow(path ...string) (n int64) {
-	dirs, err := filepath.Glob(filepath.Join(append([]string{p.cfg.Dir}, path...)...))
-	if err != nil {
-		p.b.Fatal(err)
-	}
+	dirs := must.Get(filepath.Glob(filepath.Join(append([]string{p.cfg.Dir}, path...)...)))(p.b)
 	for _, dir := range dirs {
 		err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() {
@@ -73,9 +70,7 @@ func (p *benchProduct) bytesBelow(path ...string) (n int64) {
 			}
 			return err
 		})
-		if err != nil {
-			p.b.Fatal(err)
-		}
+		must.OK(p.b, err)
 	}
 	return n
 }
@@ -93,9 +88,7 @@ func (p *benchProduct) measured(b *testing.B, unit string, n int, do func()) {
 }
 
 func (p *benchProduct) send(lines []schemas.Line) {
-	if err := p.publisher.Publish(p.b.Context(), lines); err != nil {
-		p.b.Fatal(err)
-	}
+	must.OK(p.b, p.publisher.Publish(p.b.Context(), lines))
 }
 
 // BenchmarkSizing reports the bytes in topics and stores, and the CPU time, of a follow, pin, delivery, candidate, action

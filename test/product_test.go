@@ -98,14 +98,9 @@ func (p *product) publish(events ...map[string]any) {
 	p.t.Helper()
 	var body bytes.Buffer
 	for _, e := range events {
-		if err := json.NewEncoder(&body).Encode(e); err != nil {
-			p.t.Fatal(err)
-		}
+		must.OK(p.t, json.NewEncoder(&body).Encode(e))
 	}
-	res, err := http.Post(p.url("/v1/events"), "application/x-ndjson", &body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	res := must.Get(http.Post(p.url("/v1/events"), "application/x-ndjson", &body))(p.t)
 	defer res.Body.Close()
 	if text, _ := io.ReadAll(res.Body); res.StatusCode != http.StatusAccepted {
 		p.t.Fatalf("events: %d %s", res.StatusCode, text)
@@ -115,10 +110,7 @@ func (p *product) publish(events ...map[string]any) {
 // get decodes a response of the API.
 func get[T any](p *product, path string) (response T) {
 	p.t.Helper()
-	res, err := http.Get(p.url(path))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	res := must.Get(http.Get(p.url(path)))(p.t)
 	defer res.Body.Close()
 	if err := json.NewDecoder(res.Body).Decode(&response); err != nil || res.StatusCode != http.StatusOK {
 		p.t.Fatalf("%s: %d, %v", path, res.StatusCode, err)

@@ -32,8 +32,7 @@ func config(endpoint string) otlp.Config {
 
 func open(t *testing.T, cfg otlp.Config, deps otlp.Deps) *otlp.Exporter {
 	t.Helper()
-	e := must.Get(otlp.Open(cfg, deps))(t)
-	return e
+	return must.Get(otlp.Open(cfg, deps))(t)
 }
 
 // end ends n spans.

@@ -22,8 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func guard(t *testing.T, resolver *net.Resolver, allow ...string) *Guard {
 	t.Helper()
-	g := must.Get(New(Config{AllowedNetworks: allow}, resolver))(t)
-	return g
+	return must.Get(New(Config{AllowedNetworks: allow}, resolver))(t)
 }
 
 func TestGuard_RejectsReservedAddresses(t *testing.T) {

@@ -30,7 +30,7 @@ func TestAddProcesses_SumsGroups(t *testing.T) {
 		return p
 	}
 	says := func(ready bool, starts int64, items int64, partitions ...rows.PartitionStatus) json.RawMessage {
-		text := must.Get(json.Marshal(Process{
+		return must.Get(json.Marshal(Process{
 			State: State{Version: "v1", Ready: ready, Missing: []string{}},
 			Groups: []Group{NewGroup(rows.Status{
 				Group: "objects", Starts: starts, Joined: true, Ready: ready, Partitions: partitions, PerSecond: 1.5,
@@ -38,7 +38,6 @@ func TestAddProcesses_SumsGroups(t *testing.T) {
 			})},
 			Shares: []schemas.FeedShare{{Feed: "home", Source: schemas.Following, Target: 1, Items: items}},
 		}))(t)
-		return text
 	}
 	s := Status{Process: Process{State: State{Version: "v2", Ready: true, Missing: []string{}}, Groups: []Group{}}}
 	s.AddProcesses("self:1", []peers.StatusResult{

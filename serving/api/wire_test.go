@@ -98,8 +98,7 @@ func (w *wire) get(t *testing.T, path string) (net.Conn, *http.Response) {
 
 func readAnswer(t *testing.T, conn net.Conn) *http.Response {
 	t.Helper()
-	res := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
-	return res
+	return must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 }
 
 func (w *wire) code(t *testing.T, path string) int {

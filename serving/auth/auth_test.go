@@ -82,8 +82,7 @@ func (s signer) sign(t testing.TB, change jwt.MapClaims) string {
 	if s.kid != "" {
 		token.Header["kid"] = s.kid
 	}
-	text := must.Get(token.SignedString(s.key))(t)
-	return text
+	return must.Get(token.SignedString(s.key))(t)
 }
 
 func setOf(t testing.TB, signers ...signer) []byte {
@@ -94,8 +93,7 @@ func setOf(t testing.TB, signers ...signer) []byte {
 	for _, s := range signers {
 		set.Keys = append(set.Keys, s.public)
 	}
-	text := must.Get(json.Marshal(set))(t)
-	return text
+	return must.Get(json.Marshal(set))(t)
 }
 
 func write(t testing.TB, text string) string {
@@ -107,8 +105,7 @@ func write(t testing.TB, text string) string {
 
 func verifier(t testing.TB, cfg Config, client *http.Client) *Verifier {
 	t.Helper()
-	v := must.Get(NewVerifier(cfg, Deps{Client: client, Now: func() time.Time { return now }}))(t)
-	return v
+	return must.Get(NewVerifier(cfg, Deps{Client: client, Now: func() time.Time { return now }}))(t)
 }
 
 func configured() Config {

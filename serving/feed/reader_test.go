@@ -14,8 +14,7 @@ import (
 func (r *rig) older(t testing.TB, below int64, limit int) Page {
 	t.Helper()
 	cursor := r.cursors.sealFeed(feedCursor{user: viewer, feed: "home", below: below})
-	page := must.Get(r.Older(t.Context(), viewer, cursor, limit))(t)
-	return page
+	return must.Get(r.Older(t.Context(), viewer, cursor, limit))(t)
 }
 
 func TestOlder(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // Proxy forwards connections to a node and can delay the node's answers. Other answers on the same connection overtake a
@@ -41,10 +43,7 @@ const (
 // StartProxy starts a proxy for the node at an address. The proxy stops when the test ends.
 func StartProxy(t *testing.T, node string) *Proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	p := &Proxy{t: t, l: l, node: node}
 	p.wg.Go(p.accept)
 	t.Cleanup(func() {

@@ -6,6 +6,7 @@ import (
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 )
 
@@ -15,14 +16,8 @@ const timeout = 2 * time.Minute
 // Do runs statements on a cluster, with the login of the cluster.
 func Do(t *testing.T, at cassandra.Cluster, statements ...string) {
 	t.Helper()
-	encryption, err := at.TLS.Config()
-	if err != nil {
-		t.Fatal(err)
-	}
-	password, err := at.Login.Secret()
-	if err != nil {
-		t.Fatal(err)
-	}
+	encryption := must.Get(at.TLS.Config())(t)
+	password := must.Get(at.Login.Secret())(t)
 	c := gocql.NewCluster(at.Hosts...)
 	c.Authenticator = gocql.PasswordAuthenticator{Username: at.Login.User, Password: password}
 	c.Timeout = timeout

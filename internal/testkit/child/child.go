@@ -22,6 +22,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // Role is the main function of a child process. SIGTERM cancels ctx.
@@ -58,13 +60,8 @@ func Start(t testing.TB, role string, args ...string) *Process {
 	p := &Process{Cmd: exec.Command(os.Args[0], args...), t: t}
 	p.Env = append(os.Environ(), roleVariable+"="+role)
 	p.Stderr = t.Output()
-	out, err := p.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(p.StdoutPipe())(t)
+	must.OK(t, p.Cmd.Start())
 	t.Cleanup(func() {
 		_ = p.Process.Kill()
 		_ = p.Wait()
@@ -86,19 +83,13 @@ func (p *Process) Line() string {
 // fails the test on systems other than Linux.
 func CPU(t testing.TB, pid int) time.Duration {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)))(t)
 	_, rest, _ := strings.Cut(string(text), ") ") // the name may contain spaces
 	fields := strings.Fields(rest)
 	const user, system, tick = 11, 12, 10 * time.Millisecond // USER_HZ is 100 on Linux
 	var sum time.Duration
 	for _, field := range fields[user : system+1] {
-		n, err := strconv.Atoi(field)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(strconv.Atoi(field))(t)
 		sum += time.Duration(n) * tick
 	}
 	return sum

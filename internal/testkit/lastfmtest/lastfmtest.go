@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // Write generates the five files in a new directory, and returns it. They have scale times the rows of the real set, its
@@ -19,9 +21,7 @@ func Write(t testing.TB, scale float64) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	for name, text := range generate(scale) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	return dir
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/processors/fanout"
@@ -97,13 +98,9 @@ func (p *pipeline) start(cfg fanout.Config, crash bool) {
 func (p *pipeline) attach(member *proctest.Member) {
 	p.t.Helper()
 	p.member = member
-	var err error
-	p.generator, err = generator.New(p.pools, generator.DefaultConfig(), generator.Deps{
+	p.generator = must.Get(generator.New(p.pools, generator.DefaultConfig(), generator.Deps{
 		Rows: p.member.View(topics.Pools), Streams: p.Streams, Deleted: p.deleted, Pulled: p.pulled,
-	})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	}))(p.t)
 }
 
 // keepEffects adds the effects that the member's groups have counted.
@@ -129,9 +126,7 @@ func (p *pipeline) expectEffects(names ...string) {
 // apply publishes events and applies them to the product.
 func (p *pipeline) apply(lines []schemas.Line) {
 	p.t.Helper()
-	if err := p.publisher.Publish(p.t.Context(), lines); err != nil {
-		p.t.Fatal(err)
-	}
+	must.OK(p.t, p.publisher.Publish(p.t.Context(), lines))
 	for _, line := range lines {
 		p.product.Apply(line)
 	}
@@ -147,10 +142,7 @@ func (p *pipeline) compare(when string) {
 		waiting := map[schemas.PinID]bool{}
 		for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
 			want := p.product.Pool(user, source, 1000)
-			got, err := p.generator.Pool(p.t.Context(), user, source, 1000)
-			if err != nil {
-				p.t.Fatal(err)
-			}
+			got := must.Get(p.generator.Pool(p.t.Context(), user, source, 1000))(p.t)
 			if diff := cmp.Diff(want, []schemas.PoolItem(got.Items), cmpopts.EquateEmpty()); diff != "" {
 				p.t.Fatalf("%s: pool %s of %s (-want +got):\n%s", when, source, user, diff)
 			}
@@ -392,10 +384,7 @@ func (p *pipeline) onlyVisible() {
 	for _, user := range p.product.Users() {
 		p.Eventually("the rows of "+string(user), func() bool { return p.member.Owns(topics.Pools, string(user)) })
 		for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
-			got, err := p.generator.Pool(p.t.Context(), user, source, 1000)
-			if err != nil {
-				p.t.Fatal(err)
-			}
+			got := must.Get(p.generator.Pool(p.t.Context(), user, source, 1000))(p.t)
 			for _, item := range got.Items {
 				if !p.product.Visible(user, source, item.Pin) {
 					p.t.Errorf("the pool %[3]s of the inactive user %[1]s contains %[2]s, which is hidden", user, item.Pin, source)

@@ -11,6 +11,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -36,18 +37,11 @@ func See(m memrows.Table, pin schemas.PinID, position int64) {
 // SetState sets the state of a user.
 func SetState(m memrows.Table, s layout.State) { m[string(layout.KindState)] = packed.Encode(&s) }
 
-// T is a test of package testing or of rapid.
-type T interface{ Fatal(args ...any) }
-
-func View(t T, m memrows.Table) *layout.View {
-	v, err := layout.NewView(m, Owner, deletedtest.Of(), schemas.Micros(0).Time(), 0, new(layout.Buffers))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+func View(t must.T, m memrows.Table) *layout.View {
+	return must.Get(layout.NewView(m, Owner, deletedtest.Of(), schemas.Micros(0).Time(), 0, new(layout.Buffers)))(t)
 }
 
-func PoolOf(t T, m memrows.Table, source schemas.Source, n int) []Waiting {
+func PoolOf(t must.T, m memrows.Table, source schemas.Source, n int) []Waiting {
 	all := Best(t, View(t, m), source, n)
 	list := []Waiting{}
 	for _, c := range all {
@@ -57,16 +51,9 @@ func PoolOf(t T, m memrows.Table, source schemas.Source, n int) []Waiting {
 }
 
 // Best returns the n best waiting candidates of a source.
-func Best(t T, v *layout.View, source schemas.Source, n int) []layout.Candidate {
-	l, err := v.Buffers.Iterate(v, source, n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := v.Best(source, nil, l.Take, n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
+func Best(t must.T, v *layout.View, source schemas.Source, n int) []layout.Candidate {
+	l := must.Get(v.Buffers.Iterate(v, source, n))(t)
+	return must.Get(v.Best(source, nil, l.Take, n))(t)
 }
 
 type Waiting struct {

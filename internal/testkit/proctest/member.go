@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/rows"
 )
 
@@ -65,8 +66,7 @@ func (m *Member) Restart() {
 	kafka := m.w.Kafka
 	kafka.Dial = m.net.Dial
 	for _, g := range m.groups {
-		r, err := rows.New(cfg, rows.Env{Kafka: kafka, Streams: m.w.Streams, Log: m.w.Setup().Log.With("member", m.name)}, g)
-		m.w.must(err)
+		r := must.Get(rows.New(cfg, rows.Env{Kafka: kafka, Streams: m.w.Streams, Log: m.w.Setup().Log.With("member", m.name)}, g))(m.w.t)
 		m.runners[g.Name] = r
 		m.wg.Go(func() { m.keep(ctx, r) })
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -69,19 +70,11 @@ func newWire(t testing.TB, c *topicstest.Cluster) *Wire {
 	}
 }
 
-func (w *Wire) must(err error) {
-	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 // CreateTopics creates topics that are not in the catalogue, with the same number of partitions.
 func (w *Wire) CreateTopics(names ...string) {
 	w.t.Helper()
-	made, err := kadm.NewClient(w.client).CreateTopics(w.t.Context(), w.Kafka.Partitions, 1, nil, names...)
-	w.must(err)
-	w.must(made.Error())
+	made := must.Get(kadm.NewClient(w.client).CreateTopics(w.t.Context(), w.Kafka.Partitions, 1, nil, names...))(w.t)
+	must.OK(w.t, made.Error())
 }
 
 // Publish sends records to a stream's topic under key and waits for the acknowledgement. Their timestamp is the current
@@ -102,11 +95,10 @@ func PublishTo[T any](w *Wire, s topics.Stream[T], partition int32, key string, 
 	w.t.Helper()
 	records := make([]*kgo.Record, len(recs))
 	for i, rec := range recs {
-		value, err := s.Encode(rec)
-		w.must(err)
+		value := must.Get(s.Encode(rec))(w.t)
 		records[i] = &kgo.Record{Topic: s.Name, Partition: partition, Key: []byte(key), Value: value, Timestamp: at}
 	}
-	w.must(w.client.ProduceSync(w.t.Context(), records...).FirstErr())
+	must.OK(w.t, w.client.ProduceSync(w.t.Context(), records...).FirstErr())
 }
 
 // PublishBytes sends values without encoding them, for records that cannot be decoded.
@@ -114,7 +106,7 @@ func (w *Wire) PublishBytes(topic, key string, values ...[]byte) {
 	w.t.Helper()
 	for _, value := range values {
 		r := &kgo.Record{Topic: topic, Partition: topics.Partition(key, w.Kafka.Partitions), Key: []byte(key), Value: value}
-		w.must(w.client.ProduceSync(w.t.Context(), r).FirstErr())
+		must.OK(w.t, w.client.ProduceSync(w.t.Context(), r).FirstErr())
 	}
 }
 
@@ -122,7 +114,7 @@ func (w *Wire) PublishBytes(topic, key string, values ...[]byte) {
 func (w *Wire) Tick(group, owner string, at time.Time) {
 	w.t.Helper()
 	r := &kgo.Record{Topic: topics.TicksOf(group), Partition: topics.Partition(owner, w.Kafka.Partitions), Timestamp: at}
-	w.must(w.client.ProduceSync(w.t.Context(), r).FirstErr())
+	must.OK(w.t, w.client.ProduceSync(w.t.Context(), r).FirstErr())
 }
 
 // Hold runs a function next to the members, such as a global table, until the test ends. It must return when its context
@@ -150,7 +142,7 @@ func (w *Wire) WaitIdle() {
 	if len(readers) == 0 {
 		w.t.Fatal("wait: no group was started")
 	}
-	w.must(topics.Wait(ctx, w.Kafka, schemas.MicrosOf(time.Now())+1, nil, readers...))
+	must.OK(w.t, topics.Wait(ctx, w.Kafka, schemas.MicrosOf(time.Now())+1, nil, readers...))
 }
 
 // Eventually polls a condition until it is true.
@@ -176,8 +168,7 @@ func Drain[T any](w *Wire, s topics.Stream[T]) []Record[T] {
 	for _, r := range w.Records(s.Name) {
 		rec := Record[T]{Key: string(r.Key), Partition: r.Partition, Offset: r.Offset, Time: r.Timestamp, Since: topics.OriginTime(r)}
 		if r.Value != nil {
-			value, err := s.Decode(r.Value)
-			w.must(err)
+			value := must.Get(s.Decode(r.Value))(w.t)
 			rec.Value = value
 		}
 		out = append(out, rec)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
@@ -47,9 +48,7 @@ func Bare(t testing.TB, partitions int32) *Cluster {
 	c := On(t, topics.Kafka{}, nil)
 	cfg := embedded.DefaultConfig()
 	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
-	var err error
-	c.Server, err = embedded.Start(t.Context(), cfg, c.log)
-	c.must(err)
+	c.Server = must.Get(embedded.Start(t.Context(), cfg, c.log))(c.t)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -81,8 +80,7 @@ func Real(t testing.TB, names ...string) *Cluster {
 		t.Skipf("set %s to the addresses of Kafka brokers", RealKafka)
 	}
 	c := On(t, topics.Kafka{Brokers: strings.Split(addrs, ","), Partitions: topics.EmbeddedPartitions}, nil)
-	profile, err := topics.ProfileOf(t.Context(), c.Kafka)
-	c.must(err)
+	profile := must.Get(topics.ProfileOf(t.Context(), c.Kafka))(c.t)
 	if profile.Embedded {
 		t.Fatalf("%s is an embedded broker", addrs)
 	}
@@ -133,13 +131,6 @@ func On(t testing.TB, k topics.Kafka, streams *topics.Streams) *Cluster {
 	return c
 }
 
-func (c *Cluster) must(err error) {
-	c.t.Helper()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-}
-
 // Apply creates the topics of the embedded catalogue that do not exist, and opens the streams.
 func (c *Cluster) Apply() {
 	c.t.Helper()
@@ -149,25 +140,22 @@ func (c *Cluster) Apply() {
 func (c *Cluster) apply(catalogue []topics.Topic) {
 	c.t.Helper()
 	_, err := topics.Apply(c.t.Context(), c.Kafka, catalogue)
-	c.must(err)
+	must.OK(c.t, err)
 	if c.Streams == nil {
 		eventually.True(c.t, "the registry responds", func() bool { // on a busy machine, a request may time out after five seconds
 			c.Streams, err = c.Setup().Streams(c.t.Context())
 			return !errors.Is(err, schemas.ErrRegistryUnavailable)
 		})
-		c.must(err)
+		must.OK(c.t, err)
 	}
 }
 
 // Forget deletes the named topics, if they exist, and all consumer groups without members.
 func (c *Cluster) Forget(names ...string) {
 	c.t.Helper()
-	groups, err := c.admin().ListGroups(c.t.Context())
-	c.must(err)
-	_, err = c.admin().DeleteGroups(c.t.Context(), groups.Groups()...)
-	c.must(err)
-	_, err = c.admin().DeleteTopics(c.t.Context(), names...)
-	c.must(err)
+	groups := must.Get(c.admin().ListGroups(c.t.Context()))(c.t)
+	must.Get(c.admin().DeleteGroups(c.t.Context(), groups.Groups()...))(c.t)
+	must.Get(c.admin().DeleteTopics(c.t.Context(), names...))(c.t)
 	eventually.True(c.t, "the topics are deleted", func() bool {
 		left, err := c.admin().ListTopics(c.t.Context())
 		return err == nil && !slices.ContainsFunc(names, left.Has)
@@ -177,8 +165,7 @@ func (c *Cluster) Forget(names ...string) {
 // used returns the topics of a catalogue that have or had records, or a different number of partitions.
 func (c *Cluster) used(catalogue []topics.Topic) (names []string) {
 	c.t.Helper()
-	all, err := c.admin().ListEndOffsets(c.t.Context())
-	c.must(err)
+	all := must.Get(c.admin().ListEndOffsets(c.t.Context()))(c.t)
 	for _, topic := range catalogue {
 		ends, exists := all[topic.Name]
 		fresh := len(ends) == int(topic.Partitions)
@@ -200,8 +187,7 @@ func (c *Cluster) Setup() topics.Setup {
 // Client returns a client.
 func (c *Cluster) Client(opts ...kgo.Opt) *kgo.Client {
 	c.t.Helper()
-	client, err := c.Kafka.Client(opts...)
-	c.must(err)
+	client := must.Get(c.Kafka.Client(opts...))(c.t)
 	c.t.Cleanup(client.Close)
 	return client
 }
@@ -215,8 +201,7 @@ func (c *Cluster) Admin() *kadm.Client {
 // Log returns a log.
 func (c *Cluster) Log() *topics.Log {
 	c.t.Helper()
-	l, err := topics.NewLog(c.Kafka)
-	c.must(err)
+	l := must.Get(topics.NewLog(c.Kafka))(c.t)
 	c.t.Cleanup(l.Close)
 	return l
 }
@@ -224,8 +209,7 @@ func (c *Cluster) Log() *topics.Log {
 // Publisher returns a publisher.
 func (c *Cluster) Publisher() *topics.Publisher {
 	c.t.Helper()
-	p, err := topics.NewPublisher(c.Kafka, c.Streams)
-	c.must(err)
+	p := must.Get(topics.NewPublisher(c.Kafka, c.Streams))(c.t)
 	c.t.Cleanup(p.Close)
 	return p
 }
@@ -234,9 +218,9 @@ func (c *Cluster) Publisher() *topics.Publisher {
 func (c *Cluster) Send(records ...*kgo.Record) {
 	c.t.Helper()
 	client, err := c.Kafka.Client() // a new one, because the topic may have been recreated
-	c.must(err)
+	must.OK(c.t, err)
 	defer client.Close()
-	c.must(client.ProduceSync(c.t.Context(), records...).FirstErr())
+	must.OK(c.t, client.ProduceSync(c.t.Context(), records...).FirstErr())
 }
 
 // Produce sends values to a topic under key.
@@ -254,7 +238,7 @@ func (c *Cluster) Produce(topic, key string, values ...[]byte) {
 func (c *Cluster) SendDeadLetter(topic string, partition int32, key, value string, at int64) {
 	c.t.Helper()
 	r := &kgo.Record{Topic: topic, Partition: partition, Offset: at, Key: []byte(key), Value: []byte(value), Timestamp: time.UnixMilli(at)}
-	c.must(c.Publisher().SendDeadLetter(c.t.Context(), topics.Objects, r, "broken"))
+	must.OK(c.t, c.Publisher().SendDeadLetter(c.t.Context(), topics.Objects, r, "broken"))
 }
 
 // DeadLetters waits for n dead letters, and returns them. More are an error.
@@ -269,8 +253,7 @@ func (c *Cluster) DeadLetters(n int) (deadLetters []schemas.DeadLetter) {
 			c.t.Fatalf("read %d of %d dead letters: %v", len(deadLetters), n, err)
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
-			deadLetter, err := c.Streams.DeadLetters.Decode(r.Value)
-			c.must(err)
+			deadLetter := must.Get(c.Streams.DeadLetters.Decode(r.Value))(c.t)
 			deadLetters = append(deadLetters, *deadLetter)
 		})
 	}
@@ -283,21 +266,19 @@ func (c *Cluster) DeadLetters(n int) (deadLetters []schemas.DeadLetter) {
 // Records returns the committed records of a topic up to its current end. The records of each partition are in order.
 func (c *Cluster) Records(topic string) (all []*kgo.Record) {
 	c.t.Helper()
-	l, err := topics.NewLog(c.Kafka)
-	c.must(err)
+	l := must.Get(topics.NewLog(c.Kafka))(c.t)
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(c.t.Context(), eventually.Limit())
 	defer cancel()
-	c.must(l.ReadAll(ctx, topic, func(r *kgo.Record) error { all = append(all, r); return nil }))
+	must.OK(c.t, l.ReadAll(ctx, topic, func(r *kgo.Record) error { all = append(all, r); return nil }))
 	return all
 }
 
 // End returns the sum of the end offsets of a topic's partitions.
 func (c *Cluster) End(topic string) (sum int64) {
 	c.t.Helper()
-	ends, err := c.admin().ListEndOffsets(c.t.Context(), topic)
-	c.must(err)
-	c.must(ends.Error())
+	ends := must.Get(c.admin().ListEndOffsets(c.t.Context(), topic))(c.t)
+	must.OK(c.t, ends.Error())
 	ends.Each(func(end kadm.ListedOffset) { sum += end.Offset })
 	return sum
 }
@@ -308,7 +289,7 @@ func (c *Cluster) Committed(group, topic string) (sum int64) {
 	c.t.Helper()
 	offsets, err := c.admin().FetchOffsets(c.t.Context(), group)
 	if !errors.Is(err, kerr.GroupIDNotFound) {
-		c.must(err)
+		must.OK(c.t, err)
 	}
 	for _, o := range offsets[topic] {
 		sum += max(0, o.At)
@@ -328,30 +309,27 @@ func (c *Cluster) Lag(group string, names ...string) (lag int64) {
 // Names returns the names of all topics.
 func (c *Cluster) Names() []string {
 	c.t.Helper()
-	have, err := c.admin().ListTopics(c.t.Context())
-	c.must(err)
+	have := must.Get(c.admin().ListTopics(c.t.Context()))(c.t)
 	return have.Names()
 }
 
 // CreateGeneration creates the topics of a generation of the pools.
 func (c *Cluster) CreateGeneration(p topics.Profile, number int) {
 	c.t.Helper()
-	_, err := topics.Apply(c.t.Context(), c.Kafka, topics.GenerationTopics(p, topics.Pools, number))
-	c.must(err)
+	must.Get(topics.Apply(c.t.Context(), c.Kafka, topics.GenerationTopics(p, topics.Pools, number)))(c.t)
 }
 
 // SetGeneration publishes the active generation of the pools, and the one being built; building 0: none.
 func (c *Cluster) SetGeneration(active, building int) {
 	c.t.Helper()
 	g := generation.Record{Group: topics.Pools, Active: active, Building: building}
-	c.must(topics.SetGeneration(c.t.Context(), c.Client(), g))
+	must.OK(c.t, topics.SetGeneration(c.t.Context(), c.Client(), g))
 }
 
 // SetConfig changes a setting of a topic directly on the brokers.
 func (c *Cluster) SetConfig(topic, key, value string) {
 	c.t.Helper()
-	_, err := c.admin().AlterTopicConfigs(c.t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: key, Value: &value}}, topic)
-	c.must(err)
+	must.Get(c.admin().AlterTopicConfigs(c.t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: key, Value: &value}}, topic))(c.t)
 }
 
 // Run calls run in a goroutine. stop cancels its context, waits until it returns, and returns its error. The end of the

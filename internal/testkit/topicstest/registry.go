@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -18,11 +19,8 @@ func (failingRegistry) SchemaByID(context.Context, int) (string, error) {
 // WithoutRegistry returns streams whose registry became unavailable after their schemas were registered.
 func (c *Cluster) WithoutRegistry() *topics.Streams {
 	c.t.Helper()
-	known, err := schemas.NewRegistry(c.Registry)
-	c.must(err)
-	streams, err := topics.Open(c.t.Context(), failingRegistry{known})
-	c.must(err)
-	return streams
+	known := must.Get(schemas.NewRegistry(c.Registry))(c.t)
+	return must.Get(topics.Open(c.t.Context(), failingRegistry{known}))(c.t)
 }
 
 // ByOtherWriter gives an encoded record the schema of a writer that its readers do not know yet.

@@ -22,8 +22,7 @@ import (
 // tiny returns the set in testdata.
 func tiny(t *testing.T) *Dataset {
 	t.Helper()
-	d := must.Get(Read(os.DirFS("testdata/tiny")))(t)
-	return d
+	return must.Get(Read(os.DirFS("testdata/tiny")))(t)
 }
 
 func TestEvents_MatchGoldenFile(t *testing.T) {

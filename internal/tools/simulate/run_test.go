@@ -20,8 +20,7 @@ func simulated(t *testing.T, ctx context.Context, s topics.Setup, duration time.
 	t.Helper()
 	cfg := DefaultConfig()
 	cfg.Users, cfg.Pins, cfg.Rate = 20, 50, 0
-	summary := must.Get(Run(ctx, s, cfg, duration, nil))(t)
-	return summary
+	return must.Get(Run(ctx, s, cfg, duration, nil))(t)
 }
 
 // records counts the records in the input topics.
