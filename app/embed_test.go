@@ -43,6 +43,6 @@ func TestClient_ReachesOwnServer(t *testing.T) {
 	expect.Equal(t, status(p.ClientAs(ada)), 403, "as a user")
 	expect.Equal(t, status(p.ClientAs("")), 401, "without a token")
 	p.cfg.Auth.TokenFile, p.cfg.Peers.TLS.CAFile = file+"x", file+"y"
-	expect.Failure(p.Client())(t, "auth.token_file", "missing token file")
-	expect.Failure(p.ClientAs(ada))(t, "peers.tls", "missing CA file")
+	expect.Error(t, expect.ErrorOf(p.Client()), "auth.token_file", "missing token file")
+	expect.Error(t, expect.ErrorOf(p.ClientAs(ada)), "peers.tls", "missing CA file")
 }

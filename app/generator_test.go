@@ -110,9 +110,7 @@ func TestGenerator_AppliesEveryRule(t *testing.T) {
 	whyOf(first[0].Pin, "was shown")
 	whyOf("pin:old-1", "is deferred")
 	whyOf("pin:nowhere", "the pin is unknown")
-	if n, err := s.feed.Waiting(t.Context(), r.user); err != nil || n != 70 {
-		t.Errorf("%d candidates remain, %v, want 70: old ones are deferred", n, err)
-	}
+	expect.Equal(t, must.Get(s.feed.Waiting(t.Context(), r.user))(t), 70, "Waiting")
 	second, third := r.visit(), r.visit()
 	r.applied()
 	if len(second) != 50 || len(third) != 20 || len(r.visit()) != 0 {

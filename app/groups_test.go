@@ -35,6 +35,6 @@ func TestOpen_RejectsInvalidGroups(t *testing.T) {
 		`unknown group "pool": want one of objects`: {"pool"},
 		"group pools is listed twice":               {topics.Pools, topics.Pools},
 	} {
-		expect.Failure(Open(t.Context(), Options{Config: cfg, Role: Process, Groups: names}))(t, want, "%v", names)
+		expect.Error(t, expect.ErrorOf(Open(t.Context(), Options{Config: cfg, Role: Process, Groups: names})), want, "%v", names)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -77,9 +78,7 @@ func TestPoolGenerations_RemovesRetiredLocalRowsAtStart(t *testing.T) {
 	s.stop()
 	must.OK(t, os.MkdirAll(filepath.Join(retired, "0"), 0o750))
 	s = start(t, cfg)
-	if _, err := os.Stat(retired); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%s: %v, want that it is removed", retired, err)
-	}
+	expect.Is(t, expect.ErrorOf(os.Stat(retired)), fs.ErrNotExist, "%s", retired)
 	if _, err := os.Stat(active); err != nil {
 		t.Errorf("local rows of the active generation: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors"
 	"github.com/smartfeed/smartfeed/serving/api"
@@ -44,9 +45,7 @@ func TestStopWithin_NamesRunningComponents(t *testing.T) {
 	broken := errors.New("broken")
 	ended := make(chan error, 1)
 	ended <- broken
-	if err := stopWithin(ctx, time.Minute, ended, why); !errors.Is(err, broken) {
-		t.Errorf("got error %v, want the error of the shutdown", err)
-	}
+	expect.Is(t, stopWithin(ctx, time.Minute, ended, why), broken, "stopWithin")
 	if text := runningComponents(states[:1]); text != "a store or the embedded broker is still closing" {
 		t.Errorf("with all components ended: %q", text)
 	}

@@ -92,7 +92,7 @@ func TestEventsOf_RejectsRows(t *testing.T) {
 		{"long title", record("pins", "c", "null", strings.Replace(tea, "Gong fu", strings.Repeat("x", 513), 1)), "title"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			expect.Failure(eventsOf(c.record, arrival))(t, c.want, "eventsOf")
+			expect.Error(t, expect.ErrorOf(eventsOf(c.record, arrival)), c.want, "eventsOf")
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -56,9 +57,7 @@ func TestRun_RemovesFilesWhenInterrupted(t *testing.T) {
 	checkTempDir(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := run(ctx, &strings.Builder{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got error %v, want context.Canceled", err)
-	}
+	expect.Is(t, run(ctx, &strings.Builder{}), context.Canceled, "run")
 }
 
 func TestMain_ExitsWith1OnError(t *testing.T) {

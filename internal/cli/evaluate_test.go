@@ -62,5 +62,5 @@ func TestEvaluate_RefusesDeterministicLog(t *testing.T) {
 	if code != 1 || !strings.Contains(out, "home  b    save ") || !strings.Contains(problems, "set generator.feeds.home.randomize") {
 		t.Errorf("exit code %d, printed %q and %q", code, out, problems)
 	}
-	expect.Failure(run(t, "evaluate", t.TempDir()))(t, "no files *.parquet", "an empty folder")
+	expect.Error(t, expect.ErrorOf(run(t, "evaluate", t.TempDir())), "no files *.parquet", "an empty folder")
 }

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 func TestOutput_PrintsEveryFormat(t *testing.T) {
@@ -13,9 +16,7 @@ func TestOutput_PrintsEveryFormat(t *testing.T) {
 		"json":  "{\n  \"id\": \"241294492511762325\",\n  \"shard\": 3429,\n  \"type\": 1,\n  \"local\": 7075733\n}\n",
 		"yaml":  "id: \"241294492511762325\"\nshard: 3429\ntype: 1\nlocal: 7075733\n",
 	} {
-		if out, err := run(t, "id", "decode", "241294492511762325", "-o", flag); err != nil || out != want {
-			t.Errorf("-o %s: got %q, %v, want %q", flag, out, err, want)
-		}
+		expect.Equal(t, must.Get(run(t, "id", "decode", "241294492511762325", "-o", flag))(t), want, "-o %s", flag)
 	}
 }
 
@@ -46,9 +47,7 @@ func TestConfigShow_PrintsEveryFormat(t *testing.T) {
 		"table": "pools:\n  max_candidates: 70\n", "yaml": "pools:\n  max_candidates: 70\n",
 		"json": "{\n  \"pools\": {\n    \"max_candidates\": 70\n  }\n}\n",
 	} {
-		if out, err := run(t, "config", "show", "--changed", "--pools.max_candidates", "70", "-o", flag); err != nil || out != want {
-			t.Errorf("-o %s: got %q, %v, want %q", flag, out, err, want)
-		}
+		expect.Equal(t, must.Get(run(t, "config", "show", "--changed", "--pools.max_candidates", "70", "-o", flag))(t), want, "-o %s", flag)
 	}
 	if out, err := run(t, "config", "show", "-o", "json"); err != nil || !strings.Contains(out, `"max_candidates": 500`) {
 		t.Errorf("got %q, %v, want the defaults", out, err)

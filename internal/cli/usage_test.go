@@ -23,9 +23,7 @@ func TestID_EncodesAndDecodes(t *testing.T) {
 		"id encode 3429 1 7075733":         "241294492511762325\n",
 		"id decode pin:241294492511762325": "shard 3429 type 1 local 7075733\n",
 	} {
-		if out, err := run(t, strings.Fields(line)...); err != nil || out != want {
-			t.Errorf("%s: got %q, %v, want %q", line, out, err, want)
-		}
+		expect.Equal(t, must.Get(run(t, strings.Fields(line)...))(t), want, "%s", line)
 	}
 }
 
@@ -193,9 +191,7 @@ func TestImportLastfm_PublishesNothingOfInvalidFiles(t *testing.T) {
 
 func TestParseSpan(t *testing.T) {
 	for text, want := range map[string]time.Duration{"forever": simulate.Forever, "0": 0, "90s": 90 * time.Second} {
-		if got, err := parseSpan(text); err != nil || got != want {
-			t.Errorf("%s: got %s, %v, want %s", text, got, err, want)
-		}
+		expect.Equal(t, must.Get(parseSpan(text))(t), want, "%s", text)
 	}
 	if _, err := parseSpan("-1s"); err == nil {
 		t.Error("a negative duration is accepted")

@@ -33,9 +33,7 @@ func TestParts_ListOnlyCompleteFiles(t *testing.T) {
 	must.OK(t, os.WriteFile(killed, []byte("cont"), 0o600))
 	must.OK(t, os.WriteFile(filepath.Join(day, "part-1-20-29.parquet"), nil, 0o600)) // of another program
 	must.OK(t, must.Get(p.Lock())(t).Unlock())
-	if _, err := os.Stat(killed); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got %v for the file of a killed process, want that it does not exist", err)
-	}
+	expect.Is(t, expect.ErrorOf(os.Stat(killed)), os.ErrNotExist, "Stat")
 	paths, next, err := p.List()
 	want := []string{
 		filepath.Join(day, "part-01-000000000005-000000000009.parquet"), filepath.Join(day, "part-01-000000000010-000000000019.parquet"),
@@ -49,7 +47,7 @@ func TestParts_ListOnlyCompleteFiles(t *testing.T) {
 func TestParts_RejectSecondProcess(t *testing.T) {
 	p := Parts{Dir: filepath.Join(t.TempDir(), "new")}
 	lock := must.Get(p.Lock())(t)
-	expect.Failure(p.Lock())(t, "another process", "Lock")
+	expect.Error(t, expect.ErrorOf(p.Lock()), "another process", "Lock")
 	must.OK(t, lock.Unlock())
 	must.OK(t, must.Get(p.Lock())(t).Unlock())
 }

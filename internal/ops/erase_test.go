@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"errors"
 	"reflect"
 	"slices"
 	"strconv"
@@ -109,7 +108,5 @@ func TestDeletedAt_FailsWhenRegistryIsUnavailable(t *testing.T) {
 	l := must.Get(topics.NewLog(c.Kafka))(t)
 	defer l.Close()
 	_, err := Eraser{Setup: c.Setup(), Streams: c.WithoutRegistry()}.deletedAt(t.Context(), l, "user:7")
-	if !errors.Is(err, schemas.ErrRegistryUnavailable) {
-		t.Errorf("got %v, want %v", err, schemas.ErrRegistryUnavailable)
-	}
+	expect.Is(t, err, schemas.ErrRegistryUnavailable, "deletedAt")
 }

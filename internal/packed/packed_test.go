@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 type row struct {
@@ -68,9 +70,7 @@ func TestReader_RejectsCorruptRows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := NewReader(test.bytes)
 			test.read(r)
-			if err := r.End(); !errors.Is(err, ErrTorn) {
-				t.Errorf("got %v, want ErrTorn", err)
-			}
+			expect.Is(t, r.End(), ErrTorn, "End")
 			if r.Byte() != 0 || r.Flag() || r.Float() != 0 || r.Varint() != 0 || Text[string](r) != "" {
 				t.Error("the reader returned a value after an error")
 			}
@@ -89,9 +89,7 @@ func TestNewVersionReader(t *testing.T) {
 	if got := Text[string](r); got != "" || !errors.As(r.End(), &other) || *other != (VersionError{Got: 2, Want: 3}) {
 		t.Errorf("another version: got %q, %v, want a *VersionError", got, r.End())
 	}
-	if err := NewVersionReader(nil, 0).End(); !errors.Is(err, ErrTorn) {
-		t.Errorf("an empty row: got %v, want %v", err, ErrTorn)
-	}
+	expect.Is(t, NewVersionReader(nil, 0).End(), ErrTorn, "an empty row")
 }
 
 func TestAppendOrdered_SortsAscending(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 func TestRun(t *testing.T) {
@@ -16,9 +18,7 @@ func TestRun(t *testing.T) {
 		if err := Run(ctx, time.Hour, func() error { calls++; return nil }); err != nil || calls != 3 {
 			t.Errorf("got %d calls, %v, want one at the start and after each hour", calls, err)
 		}
-		if err := Run(t.Context(), time.Hour, func() error { return broken }); !errors.Is(err, broken) {
-			t.Errorf("got %v, want the error of the task", err)
-		}
+		expect.Is(t, Run(t.Context(), time.Hour, func() error { return broken }), broken, "Run")
 	})
 }
 
@@ -28,13 +28,9 @@ func TestUntil(t *testing.T) {
 		if err := Until(t.Context(), time.Hour, func() (bool, error) { calls++; return calls == 3, nil }); err != nil || calls != 3 {
 			t.Errorf("got %d calls, %v, want three", calls, err)
 		}
-		if err := Until(t.Context(), time.Hour, func() (bool, error) { return false, broken }); !errors.Is(err, broken) {
-			t.Errorf("got %v, want the error of the task", err)
-		}
+		expect.Is(t, Until(t.Context(), time.Hour, func() (bool, error) { return false, broken }), broken, "Until")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, late)
 		defer cancel()
-		if err := Until(ctx, time.Hour, func() (bool, error) { return false, nil }); !errors.Is(err, late) {
-			t.Errorf("got %v, want the cause", err)
-		}
+		expect.Is(t, Until(ctx, time.Hour, func() (bool, error) { return false, nil }), late, "Until")
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 )
@@ -103,9 +104,7 @@ func TestClient_SendsNoCredentialsToOtherServer(t *testing.T) {
 	if _, err := get(t, as, first.URL+"/away"); err == nil || !strings.Contains(err.Error(), "another server") || received != "" {
 		t.Errorf("redirect to another server: got error %v, and the other server received %q", err, received)
 	}
-	if got, err := get(t, as, first.URL+"/there"); got != "Bearer t-1" || err != nil {
-		t.Errorf("redirect on the same server: got %q, %v", got, err)
-	}
+	expect.Equal(t, must.Get(get(t, as, first.URL+"/there"))(t), "Bearer t-1", "redirect on the same server")
 }
 
 func TestCheckURL_RejectsPasswords(t *testing.T) {
@@ -138,8 +137,6 @@ func TestClient_HidesRepeatedCredentials(t *testing.T) {
 		{"anonymous", secure.HTTP{}, "/refused", "no:  "},
 		{"no refusal", secure.HTTP{Token: "t-1"}, "/", "no: Bearer t-1 "},
 	} {
-		if got, err := get(t, c.as, server.URL+c.path); got != c.want || err != nil {
-			t.Errorf("%s: got %q, %v, want %q", c.name, got, err, c.want)
-		}
+		expect.Equal(t, must.Get(get(t, c.as, server.URL+c.path))(t), c.want, "%s", c.name)
 	}
 }

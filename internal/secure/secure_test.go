@@ -84,16 +84,14 @@ func TestValidate(t *testing.T) {
 func TestLogin_ReadsPasswordFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
 	login := secure.Login{User: "ada", PasswordFile: file}
-	expect.Failure(login.Secret())(t, file, "missing file")
+	expect.Error(t, expect.ErrorOf(login.Secret()), file, "missing file")
 	for text, want := range map[string]string{"one\n": "one", "two": "two", "th ree \r\n": "th ree "} {
 		must.OK(t, os.WriteFile(file, []byte(text), 0o600))
-		if got, err := login.Secret(); got != want || err != nil {
-			t.Errorf("%q: got %q, %v, want %q", text, got, err, want)
-		}
+		expect.Equal(t, must.Get(login.Secret())(t), want, "%q", text)
 	}
 	for name, text := range map[string]string{"is empty": "\n", "more than": strings.Repeat("x", 70<<10)} {
 		must.OK(t, os.WriteFile(file, []byte(text), 0o600))
-		expect.Failure(login.Secret())(t, name, "Secret")
+		expect.Error(t, expect.ErrorOf(login.Secret()), name, "Secret")
 	}
 }
 
@@ -104,11 +102,9 @@ func TestCertificates_RejectsUnreadableFiles(t *testing.T) {
 		"no certificate":         {CAFile: at(securetest.Key)},
 		"cert_file and key_file": {CertFile: at(securetest.CA), KeyFile: at(securetest.Key)},
 	} {
-		expect.Failure(c.Config())(t, name, "Config")
+		expect.Error(t, expect.ErrorOf(c.Config()), name, "Config")
 	}
-	if got, err := (secure.TLS{}).Config(); got != nil || err != nil {
-		t.Errorf("without TLS: got %v, %v", got, err)
-	}
+	expect.Equal(t, must.Get((secure.TLS{}).Config())(t), nil, "without TLS")
 }
 
 // Every handshake reads the client's certificate.

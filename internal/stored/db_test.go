@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -40,9 +41,7 @@ func TestDB_CloseWaitsForUse(t *testing.T) {
 	if err := errors.Join(<-used, <-closed); err != nil {
 		t.Error(err)
 	}
-	if err := db.Use(func(*pebble.DB) error { return nil }); !errors.Is(err, errClosed) {
-		t.Errorf("use of a closed database: got %v, want %v", err, errClosed)
-	}
+	expect.Is(t, db.Use(func(*pebble.DB) error { return nil }), errClosed, "use of a closed database")
 	if err := db.Close(); err != nil {
 		t.Errorf("close again: %v", err)
 	}

@@ -168,10 +168,8 @@ func TestOpen_Errors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			c.make(t, dir)
-			expect.Failure(training.Open(dir))(t, c.want, "Open")
+			expect.Error(t, expect.ErrorOf(training.Open(dir)), c.want, "Open")
 		})
 	}
-	if _, err := training.Open(filepath.Join(t.TempDir(), "missing")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("missing folder: got %v", err)
-	}
+	expect.Is(t, expect.ErrorOf(training.Open(filepath.Join(t.TempDir(), "missing"))), fs.ErrNotExist, "missing folder")
 }

@@ -49,7 +49,7 @@ func TestListen_Rejects(t *testing.T) {
 		"invalid configuration":     {"127.0.0.1:0", invalid, "max_events: 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expect.Failure(Listen(c.addr, c.cfg, (&fakes{}).deps()))(t, c.want, "Listen")
+			expect.Error(t, expect.ErrorOf(Listen(c.addr, c.cfg, (&fakes{}).deps())), c.want, "Listen")
 		})
 	}
 }

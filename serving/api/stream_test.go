@@ -162,9 +162,7 @@ func TestStream_EndsWithServer(t *testing.T) {
 		nextEvent(t, in)
 		start := time.Now()
 		w.stop()
-		if _, err := in.ReadString('\n'); !errors.Is(err, io.EOF) {
-			t.Errorf("got %v, want the end of the stream", err)
-		}
+		expect.Is(t, expect.ErrorOf(in.ReadString('\n')), io.EOF, "ReadString")
 		if took := time.Since(start); took > time.Second {
 			t.Errorf("the end took %s", took)
 		}

@@ -73,11 +73,11 @@ func TestTLS_ReloadsCertificates(t *testing.T) {
 	if err != nil || res.StatusCode != 200 || res.ProtoMajor != 2 || s.Scheme() != "https" {
 		t.Fatalf("got %v, %v by %s, want 200 over HTTP/2", res, err, s.Scheme())
 	}
-	expect.Failure(getTLS(s.Addr(), believesSecond))(t, "unknown authority", "another authority")
+	expect.Error(t, expect.ErrorOf(getTLS(s.Addr(), believesSecond)), "unknown authority", "another authority")
 	old := believesFirst.Clone()
 	old.MaxVersion = tls.VersionTLS11
 	old.MinVersion = tls.VersionTLS10
-	expect.Failure(getTLS(s.Addr(), old))(t, "version", "TLS 1.1")
+	expect.Error(t, expect.ErrorOf(getTLS(s.Addr(), old)), "version", "TLS 1.1")
 	copyFile(t, file, "tls_test.go")
 	eventually.True(t, "the damaged pair is logged", func() bool {
 		_, err := getTLS(s.Addr(), believesFirst)
@@ -102,6 +102,6 @@ func TestTLS_RejectsInvalidFiles(t *testing.T) {
 	} {
 		cfg := DefaultConfig()
 		cfg.TLS = c.tls
-		expect.Failure(Listen("127.0.0.1:0", cfg, (&fakes{}).deps()))(t, c.want, "%s", name)
+		expect.Error(t, expect.ErrorOf(Listen("127.0.0.1:0", cfg, (&fakes{}).deps())), c.want, "%s", name)
 	}
 }

@@ -359,9 +359,7 @@ func TestSentToken(t *testing.T) {
 		{file, []string{"SMARTFEED_TOKEN="}, "of-file"},
 		{file, []string{"A=b", "SMARTFEED_TOKEN=of-environment"}, "of-environment"},
 	} {
-		if got, err := (Config{TokenFile: c.file}).SentToken(c.environ); got != c.want || err != nil {
-			t.Errorf("%v: got %q, %v, want %q", c, got, err, c.want)
-		}
+		expect.Equal(t, must.Get((Config{TokenFile: c.file}).SentToken(c.environ))(t), c.want, "%v", c)
 	}
 	if _, err := (Config{TokenFile: file + "x"}).SentToken(nil); err == nil {
 		t.Error("no file: got nil, want an error")

@@ -110,9 +110,7 @@ func TestKeys_ReloadOldSet(t *testing.T) {
 		if v.Ready() || p.requests.Load() != 1 {
 			t.Errorf("unavailable: got ready %v after %d requests, want false after one", v.Ready(), p.requests.Load())
 		}
-		if err := verify(key); !errors.Is(err, ErrNoKeys) {
-			t.Errorf("never read: got %v, want ErrNoKeys", err)
-		}
+		expect.Is(t, verify(key), ErrNoKeys, "never read")
 		p.put(setOf(t, key))
 		time.Sleep(retryInterval)
 		synctest.Wait()
@@ -228,9 +226,7 @@ func TestKeys_FirstReadIsShared(t *testing.T) {
 		var callers sync.WaitGroup
 		for range 10 {
 			callers.Go(func() {
-				if err := verify(key); !errors.Is(err, ErrNoKeys) {
-					t.Errorf("got %v, want ErrNoKeys", err)
-				}
+				expect.Is(t, verify(key), ErrNoKeys, "verify")
 			})
 		}
 		callers.Wait()

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/client"
 )
@@ -108,7 +109,5 @@ func TestDev_RejectsInvalidEventsAndTimesOut(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 	defer cancel()
-	if _, err := c.Visit(ctx, "user:a", client.VisitOptions{}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want the end of the context", err)
-	}
+	expect.Is(t, expect.ErrorOf(c.Visit(ctx, "user:a", client.VisitOptions{})), context.DeadlineExceeded, "Visit")
 }

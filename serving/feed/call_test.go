@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 // A result that arrived in time is used, however late the caller waits for it: a slow generator must not discard the
@@ -34,9 +36,7 @@ func TestCall_PassesLateResultToCallback(t *testing.T) {
 			<-time.After(time.Minute) // ignores its deadline
 			return 7, nil
 		}, func(n int, err error) { late = append(late, n) })
-		if _, err := c.wait(); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
-		}
+		expect.Is(t, expect.ErrorOf(c.wait()), context.DeadlineExceeded, "wait")
 		calls.Wait()
 		same(t, "late", late, []int{7})
 	})

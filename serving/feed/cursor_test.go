@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -30,9 +31,7 @@ func TestCursor_RoundTrip(t *testing.T) {
 		}
 	}
 	const place = "17/pin:1"
-	if got, err := c.openList(c.sealList("board:1", place), "board:1"); err != nil || got != place {
-		t.Errorf("got %q, %v, want %q", got, err, place)
-	}
+	expect.Equal(t, must.Get(c.openList(c.sealList("board:1", place), "board:1"))(t), place, "openList")
 }
 
 func TestCursor_OpensLongest(t *testing.T) {
@@ -65,21 +64,15 @@ func TestCursor_RejectsInvalid(t *testing.T) {
 		"standard base64": base64.RawStdEncoding.EncodeToString(
 			append([]byte{0xff, 0xff, 0xff}, raw...)),
 	} {
-		if _, err := c.openFeed(text, viewer); !errors.Is(err, ErrBadCursor) {
-			t.Errorf("%s: got %v, want %v", name, err, ErrBadCursor)
-		}
+		expect.Is(t, expect.ErrorOf(c.openFeed(text, viewer)), ErrBadCursor, "%s", name)
 	}
 	for i := range raw {
 		forged := bytes.Clone(raw)
 		forged[i] ^= 1
-		if _, err := c.openFeed(base64.RawURLEncoding.EncodeToString(forged), viewer); !errors.Is(err, ErrBadCursor) {
-			t.Errorf("byte %d changed: got %v, want %v", i, err, ErrBadCursor)
-		}
+		expect.Is(t, expect.ErrorOf(c.openFeed(base64.RawURLEncoding.EncodeToString(forged), viewer)), ErrBadCursor, "byte %d changed", i)
 	}
 	list := c.sealList("board:1", "x")
-	if _, err := c.openList(list, "board:2"); !errors.Is(err, ErrBadCursor) {
-		t.Errorf("another list: got %v, want %v", err, ErrBadCursor)
-	}
+	expect.Is(t, expect.ErrorOf(c.openList(list, "board:2")), ErrBadCursor, "another list")
 }
 
 // A cursor of another version is rejected even if its mac is correct, because its fields may have another meaning. A cursor

@@ -2,7 +2,6 @@ package feed
 
 import (
 	"context"
-	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -386,9 +385,7 @@ func TestVisit_BoundsCallsToHungStore(t *testing.T) {
 		same(t, "calls in flight", len(r.Service.store.slots), 3)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := r.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Close while calls hang: got %v, want %v", err, context.DeadlineExceeded)
-		}
+		expect.Is(t, r.Close(ctx), context.DeadlineExceeded, "Close while calls hang")
 		close(release)
 		if err := r.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -398,13 +395,9 @@ func TestVisit_BoundsCallsToHungStore(t *testing.T) {
 
 func TestUnknownFeed(t *testing.T) {
 	r := stocked(t)
-	if _, err := r.Visit(t.Context(), viewer, strings.Repeat("x", 65), 10); !errors.Is(err, schemas.ErrUnknownFeed) {
-		t.Errorf("long name: got %v, want %v", err, schemas.ErrUnknownFeed)
-	}
+	expect.Is(t, expect.ErrorOf(r.Visit(t.Context(), viewer, strings.Repeat("x", 65), 10)), schemas.ErrUnknownFeed, "long name")
 	r.gen.fault.err = schemas.ErrUnknownFeed
-	if _, err := r.Visit(t.Context(), viewer, "nope", 10); !errors.Is(err, schemas.ErrUnknownFeed) {
-		t.Errorf("got %v, want %v", err, schemas.ErrUnknownFeed)
-	}
+	expect.Is(t, expect.ErrorOf(r.Visit(t.Context(), viewer, "nope", 10)), schemas.ErrUnknownFeed, "Visit")
 	same(t, "settled", r.gen.settled, []settled(nil))
 }
 
@@ -415,9 +408,7 @@ func TestBadLimits(t *testing.T) {
 		_, err2 := r.Older(t.Context(), viewer, "", limit)
 		_, err3 := r.List(t.Context(), "user:1", "", "", limit)
 		for _, err := range []error{err, err2, err3} {
-			if !errors.Is(err, ErrBadLimit) {
-				t.Errorf("limit %d: got %v, want %v", limit, err, ErrBadLimit)
-			}
+			expect.Is(t, err, ErrBadLimit, "limit %d", limit)
 		}
 	}
 }
@@ -430,9 +421,7 @@ func TestWaiting(t *testing.T) {
 			t.Errorf("got %d, %v, want 7", n, err)
 		}
 		r.gen.fault.delay = time.Hour
-		if _, err := r.Waiting(t.Context(), viewer); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v, want %v", err, context.DeadlineExceeded)
-		}
+		expect.Is(t, expect.ErrorOf(r.Waiting(t.Context(), viewer)), context.DeadlineExceeded, "Waiting")
 	})
 }
 

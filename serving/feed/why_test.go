@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -89,13 +90,9 @@ func TestWhy_DegradesWithoutStore(t *testing.T) {
 func TestWhyErrors(t *testing.T) {
 	r, e := newWhyRig(t)
 	e.fault.err = errFake
-	if _, err := r.Why(t.Context(), viewer, "home", "pin:1", false); !errors.Is(err, errFake) {
-		t.Errorf("got %v, want the generator's error", err)
-	}
+	expect.Is(t, expect.ErrorOf(r.Why(t.Context(), viewer, "home", "pin:1", false)), errFake, "Why")
 	if _, err := r.Why(t.Context(), viewer, strings.Repeat("x", maxFeedName+1), "pin:1", false); !errors.Is(err, schemas.ErrUnknownFeed) {
 		t.Errorf("got %v, want ErrUnknownFeed", err)
 	}
-	if _, err := newRig(t, nil).Why(t.Context(), viewer, "home", "pin:1", false); !errors.Is(err, errNoExplainer) {
-		t.Errorf("got %v, want errNoExplainer", err)
-	}
+	expect.Is(t, expect.ErrorOf(newRig(t, nil).Why(t.Context(), viewer, "home", "pin:1", false)), errNoExplainer, "Why")
 }

@@ -61,7 +61,7 @@ func TestExperiments_Errors(t *testing.T) {
 		"has 0 actions, want 1": {Experiments: []experiment.Tally{{Feed: "home"}}},
 	} {
 		service := experiments(func(context.Context, schemas.InsightRequest) (*schemas.InsightPart, error) { return part, nil })
-		expect.Failure(service.Experiments(t.Context(), []schemas.Verb{"save"}, 3))(t, want, "Experiments")
+		expect.Error(t, expect.ErrorOf(service.Experiments(t.Context(), []schemas.Verb{"save"}, 3)), want, "Experiments")
 	}
 	for _, c := range []struct {
 		verbs []schemas.Verb

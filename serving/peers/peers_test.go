@@ -271,7 +271,7 @@ func TestCalls_ReachTheOwnersOfTheGroup(t *testing.T) {
 	if _, err := c.Neighbors(within(t, 50*time.Millisecond), "pin:moved", 7); !errors.Is(err, schemas.ErrNotOwner) && !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("rows of another process: got %v", err)
 	}
-	expect.Failure(c.Known(t.Context(), topics.Objects, user))(t, `no directory of the group "objects"`, "group without directory")
+	expect.Error(t, expect.ErrorOf(c.Known(t.Context(), topics.Objects, user)), `no directory of the group "objects"`, "other group")
 }
 
 func TestClient_CloseStopsItsGoroutines(t *testing.T) {
@@ -482,9 +482,7 @@ func TestOwners_BoundReadsOfDirectory(t *testing.T) {
 
 func TestClient_ReturnsDirectoryError(t *testing.T) {
 	broken := errors.New("no broker answers")
-	if _, err := client(t, &directory{err: broken}).Chunk(t.Context(), request); !errors.Is(err, broken) {
-		t.Errorf("got %v, want %v", err, broken)
-	}
+	expect.Is(t, expect.ErrorOf(client(t, &directory{err: broken}).Chunk(t.Context(), request)), broken, "Chunk")
 }
 
 // Settle must never delay an answer.

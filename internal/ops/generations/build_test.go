@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
@@ -16,9 +17,7 @@ func TestBuilder_WaitsWithoutProgressDisplay(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	b := &builder{access: &access{Setup: topics.Setup{Kafka: topics.Kafka{Brokers: []string{"127.0.0.1:1"}, Partitions: 1}}}}
-	if err := b.waitFor(ctx, "catch up"); !errors.Is(err, context.Canceled) {
-		t.Errorf("wait: got error %v, want context.Canceled", err)
-	}
+	expect.Is(t, b.waitFor(ctx, "catch up"), context.Canceled, "wait")
 }
 
 // Another run may abort the generation during the build.

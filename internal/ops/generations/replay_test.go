@@ -1,12 +1,12 @@
 package generations
 
 import (
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/internal/testkit/zeros"
@@ -49,7 +49,5 @@ func TestReplayer_FailsWhenRegistryIsUnavailable(t *testing.T) {
 	record := &kgo.Record{Topic: topics.Pins, Key: []byte("pin:1"), Value: topicstest.ByOtherWriter(pin)}
 	must.OK(t, topics.Produce(t.Context(), a.client, record))
 	a.streams = c.WithoutRegistry()
-	if err := (&replayer{access: a}).choose(t.Context()); !errors.Is(err, schemas.ErrRegistryUnavailable) {
-		t.Errorf("got %v, want %v", err, schemas.ErrRegistryUnavailable)
-	}
+	expect.Is(t, (&replayer{access: a}).choose(t.Context()), schemas.ErrRegistryUnavailable, "choose")
 }

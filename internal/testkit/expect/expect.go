@@ -3,6 +3,7 @@
 package expect
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -51,10 +52,13 @@ func Error(t T, err error, want, format string, args ...any) {
 	}
 }
 
-// Failure returns Error for the error of a function with another result: expect.Failure(os.Open(name))(t, "no such file", "missing").
-func Failure(_ any, err error) func(t T, want, format string, args ...any) {
-	return func(t T, want, format string, args ...any) {
-		t.Helper()
-		Error(t, err, want, format, args...)
+// Is fails the test unless errors.Is(err, want).
+func Is(t T, err, want error, format string, args ...any) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: got error %v, want %v", fmt.Sprintf(format, args...), err, want)
 	}
 }
+
+// ErrorOf returns the error of a function with another result: expect.Is(t, expect.ErrorOf(os.Open(name)), fs.ErrNotExist, "missing").
+func ErrorOf(_ any, err error) error { return err }

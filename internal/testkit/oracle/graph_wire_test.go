@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/actors"
@@ -151,9 +152,7 @@ func (p *pipeline) compare(when string) {
 			}
 			compared += len(want)
 		}
-		if n, err := p.generator.Waiting(p.t.Context(), user); err != nil || n != min(len(waiting), generator.MaxWaiting) {
-			p.t.Errorf("%s: %d wait for %s, %v, want %d", when, n, user, err, len(waiting))
-		}
+		expect.Equal(p.t, must.Get(p.generator.Waiting(p.t.Context(), user))(p.t), min(len(waiting), generator.MaxWaiting), "%s", when)
 	}
 	if compared == 0 {
 		p.t.Errorf("%s: no candidate was compared", when)

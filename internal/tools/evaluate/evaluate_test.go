@@ -105,12 +105,10 @@ func TestRun_SelectsFeedAndActions(t *testing.T) {
 	}
 	_, err := Run(log, config(func(c *Config) { c.Policy = &Policy{Feed: "none"} }))
 	expect.Error(t, err, "no visits", "a feed without visits")
-	expect.Failure(Run(log, config(func(c *Config) { c.Actions = []string{"nod"} })))(t, `labels of ["save"]`, "an action without labels")
+	expect.Error(t, expect.ErrorOf(Run(log, config(func(c *Config) { c.Actions = []string{"nod"} }))), `labels of ["save"]`, "unlabeled action")
 	failed := errors.New("disk")
 	log.Each = func(func(*training.Row) error) error { return failed }
-	if _, err := Run(log, DefaultConfig()); !errors.Is(err, failed) {
-		t.Errorf("a log that cannot be read: got %v", err)
-	}
+	expect.Is(t, expect.ErrorOf(Run(log, DefaultConfig())), failed, "a log that cannot be read")
 }
 
 // A policy is refused if the log cannot answer for it, or contradicts itself. The arms are compared nevertheless.
@@ -228,7 +226,7 @@ func TestReadPolicy(t *testing.T) {
 	expect.NoDiff(t, want, got, "result")
 	must.OK(t, config(func(c *Config) { c.Policy = got }).Validate())
 	must.OK(t, os.WriteFile(path, []byte("feed: home\nweights: {save: 1}\n"), 0o600))
-	expect.Failure(ReadPolicy(path))(t, "weights", "unknown key")
+	expect.Error(t, expect.ErrorOf(ReadPolicy(path)), "weights", "unknown key")
 }
 
 func TestConfig_Validate(t *testing.T) {

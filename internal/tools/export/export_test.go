@@ -233,9 +233,7 @@ func checkUnique(t *testing.T, rows []exported) {
 
 func TestExport_RejectsOtherLabelsAndTopics(t *testing.T) {
 	h, dir := newHistory(t, 1), t.TempDir()
-	if _, err := h.export(dir, 1e6); !errors.Is(err, ErrNoVisits) {
-		t.Errorf("got %v, want %v", err, ErrNoVisits)
-	}
+	expect.Is(t, expect.ErrorOf(h.export(dir, 1e6)), ErrNoVisits, "export")
 	h.round()
 	h.round()
 	must.Get(h.export(dir, 1e6))(t)
@@ -243,7 +241,7 @@ func TestExport_RejectsOtherLabelsAndTopics(t *testing.T) {
 	expect.Error(t, err, "has the labels", "other labels")
 	other := newHistory(t, 2)
 	other.round()
-	expect.Failure(other.export(dir, 1e6))(t, "choose another directory", "another topic")
+	expect.Error(t, expect.ErrorOf(other.export(dir, 1e6)), "choose another directory", "another topic")
 }
 
 func TestExport_BoundsAndDeletedUsers(t *testing.T) {

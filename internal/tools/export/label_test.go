@@ -27,6 +27,6 @@ func TestParseLabels(t *testing.T) {
 		"save=1h save=1h":   "another window already",
 		"save=1h view=-24h": "window: want",
 	} {
-		expect.Failure(ParseLabels(strings.Fields(text), allowed))(t, want, "%q", text)
+		expect.Error(t, expect.ErrorOf(ParseLabels(strings.Fields(text), allowed)), want, "%q", text)
 	}
 }

@@ -192,5 +192,5 @@ func TestReader_RejectsInvisibleItems(t *testing.T) {
 			}
 		}
 	}
-	expect.Failure(r.Visit(t.Context()))(t, "no longer visible", "Visit")
+	expect.Error(t, expect.ErrorOf(r.Visit(t.Context())), "no longer visible", "Visit")
 }
