@@ -10,6 +10,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -27,9 +28,8 @@ func TestOperations_FailuresNameExistingAlertsAndTests(t *testing.T) {
 		}
 		failures++
 		table += row + "\n"
-		if cells := strings.Split(row, "|"); !strings.Contains(cells[len(cells)-2], "`Test") {
-			t.Errorf("no test of the failure %s", cells[1])
-		}
+		cells := strings.Split(row, "|")
+		expect.Contains(t, cells[len(cells)-2], "`Test", "a test of the failure %s", cells[1])
 	}
 	if failures < 25 {
 		t.Errorf("found only %d failures", failures)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/topics/embedded"
@@ -65,12 +66,8 @@ func TestGeneratorConfig_WaitsForVisitsOfOtherProcesses(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Feed.GeneratorTimeout, cfg.Feed.ReadTimeout, cfg.Feed.AckTimeout = time.Second, 2*time.Second, 4*time.Second
 	cfg.settle()
-	if got := (&App{cfg: cfg}).generatorConfig().HandoverWait; got != 7*time.Second {
-		t.Errorf("external brokers: got %s, want 7s", got)
-	}
-	if got := (&App{cfg: cfg, broker: new(embedded.Server)}).generatorConfig().HandoverWait; got != 0 {
-		t.Errorf("embedded broker: got %s, want 0s", got)
-	}
+	expect.Equal(t, (&App{cfg: cfg}).generatorConfig().HandoverWait, 7*time.Second, "external brokers")
+	expect.Equal(t, (&App{cfg: cfg, broker: new(embedded.Server)}).generatorConfig().HandoverWait, 0, "embedded broker")
 }
 
 // Before the cut-over, another process may have owned the partition of the previous generation.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/client"
 )
@@ -27,9 +28,7 @@ func (s *started) checkHealthy() {
 		seen[c.Name] = c.Level
 	}
 	for _, name := range []string{"process", "kafka", "topics", "transactions", "registry"} {
-		if seen[name] != "ok" {
-			s.t.Errorf("%s is %q, want ok: %s", name, seen[name], out)
-		}
+		expect.Equal(s.t, seen[name], "ok", "%s in %s", name, out)
 	}
 }
 

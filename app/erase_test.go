@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -111,9 +112,7 @@ func (s httpAPI) checkErased() {
 		"/v1/users/" + erased + "/feed/why?pin=pin:other-1":      `user_deleted`,
 		"/v1/insights/xd28s":                                     `"users":1`,
 	} {
-		if text := s.get(path); !strings.Contains(text, want) {
-			s.t.Errorf("%s: no %s in %.500s", path, want, text)
-		}
+		expect.Contains(s.t, s.get(path), want, "%s", path)
 	}
 	// Until a sweep, a candidate of related has its author. Otherwise the reason is that the pin is deleted.
 	why := s.get("/v1/users/user:reader/feed/why?pin=" + erasedPins + "1")
@@ -141,9 +140,7 @@ func (s httpAPI) checkFeaturesMissing() {
 		}
 	}
 	for _, m := range answer.Missing {
-		if m.Reason != "deleted" {
-			s.t.Errorf("%s of %s is missing with the reason %q", m.Feature, m.Entity, m.Reason)
-		}
+		expect.Equal(s.t, m.Reason, "deleted", "reason of %s of %s", m.Feature, m.Entity)
 	}
 }
 
@@ -220,9 +217,7 @@ func (s *started) checkRemains(list []ops.Remain) {
 			s.t.Errorf("erase does not report rows like %s", trace)
 		}
 	}
-	if rows[`retries-table: "actions" "b"`] != 1 {
-		s.t.Errorf("no dead letter of the user is waiting: rows %v", rows)
-	}
+	expect.Equal(s.t, rows[`retries-table: "actions" "b"`], 1, "waiting dead letters of the user in %v", rows)
 }
 
 // sweepPools fires the timers that are due within two days. They sweep the pools of other users.

@@ -104,9 +104,7 @@ func TestFeatureLog_RecordsAndVerifiesResponses(t *testing.T) {
 			t.Errorf("%+v: want all equal", d)
 		}
 	}
-	if len(drifts) != len(names) {
-		t.Errorf("%d features are in the log, want %d", len(drifts), len(names))
-	}
+	expect.Equal(t, len(drifts), len(names), "features in the log")
 
 	// A late action: the responses were correct before it arrived.
 	s.publish(event(at.Add(-time.Second), "late", "actions", "user:0", "save", "pin:4", nil))
@@ -133,9 +131,7 @@ func TestFeatureLog_RecordsAndVerifiesResponses(t *testing.T) {
 		t.Errorf("got %v in files, error %v, want 11 entities", counts, err)
 	}
 	for entity, n := range counts {
-		if n != 1 {
-			t.Errorf("%s is in the files %d times", entity, n)
-		}
+		expect.Equal(t, n, 1, "%s in the files", entity)
 	}
 }
 
@@ -274,9 +270,7 @@ func (s *started) askAll() (value, degraded string) {
 		Missing  []struct{ Reason string }
 		Degraded []string
 	}](s.api(), "/v1/features", `{"features":["all"],"users":["user:0"]}`)
-	if len(answer.Missing) != len(answer.Degraded) {
-		s.t.Errorf("features: %+v", answer)
-	}
+	expect.Equal(s.t, len(answer.Missing), len(answer.Degraded), "degraded of the missing features in %+v", answer)
 	return string(answer.Values["user:0"]["all"]), strings.Join(answer.Degraded, " ")
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/internal/ops/generations"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 	"github.com/smartfeed/smartfeed/processors/actors"
@@ -96,9 +97,7 @@ func (s *started) checkReportedOnce() {
 		}
 	}
 	for what, n := range said {
-		if n != 1 {
-			s.t.Errorf("%d times the %s", n, what)
-		}
+		expect.Equal(s.t, n, 1, "the %s", what)
 	}
 	shown := 0
 	for user, list := range positions {
@@ -276,9 +275,7 @@ func (l *life) check() {
 			}
 			waiting += pool.Total
 		}
-		if got := waiting + len(r.shown); got != l.pins {
-			l.s.t.Errorf("%s has %d candidates and has seen %d pins, want %d in total", r.user, waiting, len(r.shown), l.pins)
-		}
+		expect.Equal(l.s.t, waiting+len(r.shown), l.pins, "candidates and seen pins of %s", r.user)
 	}
 }
 

@@ -120,9 +120,7 @@ func TestGenerator_AppliesEveryRule(t *testing.T) {
 	for _, g := range s.groups {
 		maps.Copy(effects, g.Status().Effects)
 	}
-	if effects["deferred"] != 30 {
-		t.Errorf("effects %v, want thirty deferred, one for each free place", effects)
-	}
+	expect.Equal(t, effects["deferred"], 30, "deferred, one for each free place, in %v", effects)
 
 	// Pins that one reader has seen are candidates of another, but none of them is explored.
 	other := &reading{started: s, user: "user:other", limit: 50, shown: map[schemas.PinID]visits.Item{}}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -66,13 +67,9 @@ func TestEvents_RejectsBadLines(t *testing.T) {
 		"deep nesting": {strings.Repeat("[", 100_000) + "\n", 400, []string{"line 1"}},
 	} {
 		status, body := s.api().post(c.lines)
-		if status != c.status {
-			t.Errorf("%s: %d %.300s, want %d", name, status, body, c.status)
-		}
+		expect.Equal(t, status, c.status, "%s: status of %.300s", name, body)
 		for _, want := range c.want {
-			if !strings.Contains(body, want) {
-				t.Errorf("%s: %.300s does not contain %q", name, body, want)
-			}
+			expect.Contains(t, body, want, "%s", name)
 		}
 	}
 	s.checkProcesses(1)
@@ -109,9 +106,7 @@ func TestGroups_ContinueAfterInvalidRecords(t *testing.T) {
 	out := must.Get(s.run("dead-letters", "list", "--limit", "1000"))(t)
 	for _, topic := range []string{topics.Pins, topics.Follows, topics.Actions, topics.Users, topics.Publications, topics.Deliveries,
 		topics.Served, topics.Edges, topics.FeedEntries, topics.ActionsEnriched} {
-		if !strings.Contains(out, topic) {
-			t.Errorf("no dead letter of %s in %d lines", topic, strings.Count(out, "\n"))
-		}
+		expect.Contains(t, out, topic, "dead letters")
 	}
 	for _, st := range s.supervisor.State() {
 		if st.Restarts > 0 {
@@ -152,13 +147,9 @@ func TestStart_ReportsEveryMistake(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, _, problems := execute(t, nil, c.args...)
-			if code != c.code {
-				t.Errorf("exit code %d, want %d: %s", code, c.code, problems)
-			}
+			expect.Equal(t, code, c.code, "exit code of %s", problems)
 			for _, want := range c.want {
-				if !strings.Contains(problems, want) {
-					t.Errorf("%q does not contain %q", problems, want)
-				}
+				expect.Contains(t, problems, want, "problems")
 			}
 		})
 	}

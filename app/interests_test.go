@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 // A term that many authors use becomes an interest when an operator accepts it. Users who act on its pins get the interest
@@ -25,9 +27,7 @@ func TestInterests_FollowDecisions(t *testing.T) {
 		t.Helper()
 		text := strings.ReplaceAll(d.get(path), " ", "")
 		for _, want := range wants {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s: %.600s does not contain %s", path, text, want)
-			}
+			expect.Contains(t, text, want, "%s", path)
 		}
 	}
 	says("/v1/dictionary", `{"terms":[{"term":"wulongtea","state":"candidate"`, `"pins":6,"people":6`)

@@ -118,9 +118,7 @@ func TestDirectory_ListsUsersAndTheirGraphs(t *testing.T) {
 	t.Parallel()
 	s := start(t, testConfig(t.TempDir()))
 	s.checkDirectory()
-	if got := s.api().get("/v1/config"); !strings.Contains(got, `"score_half_life":"16h38m8s"`) {
-		t.Errorf("the configuration has no score_half_life: %s", got)
-	}
+	expect.Contains(t, s.api().get("/v1/config"), `"score_half_life":"16h38m8s"`, "the configuration")
 }
 
 // Another process owns the rows.

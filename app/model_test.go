@@ -13,6 +13,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/inference"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -89,7 +90,5 @@ func TestModel_ReceivesFeaturesOfVisit(t *testing.T) {
 		t.Fatalf("got %v, degraded %v, want %v", order, page.Degraded, pins)
 	}
 	received := slices.CompactFunc(slices.SortedFunc(slices.Values(*rows.Load()), slices.Compare), slices.Equal) // a pin has a row for each source
-	if fmt.Sprint(received) != want {
-		t.Errorf("the model received %v, want %s", received, want)
-	}
+	expect.Equal(t, fmt.Sprint(received), want, "received by the model")
 }

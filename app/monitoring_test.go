@@ -155,9 +155,7 @@ func TestDashboards_DescribePanelsAndSelectByVariables(t *testing.T) {
 				}
 			}
 		}
-		if got := len(dashboard.Templating.List); got != variables {
-			t.Errorf("%s has %d variables, want %d", file, got, variables)
-		}
+		expect.Equal(t, len(dashboard.Templating.List), variables, "variables of %s", file)
 		for _, v := range dashboard.Templating.List {
 			if !strings.Contains(string(text), `=~\"$`+v.Name+`\"`) && !strings.Contains(string(text), "${"+v.Name+"}") {
 				t.Errorf("%s: no panel uses the variable %s", file, v.Name)
@@ -221,9 +219,7 @@ func TestMonitoring_UsesExistingMetrics(t *testing.T) {
 				t.Errorf("%s uses the label %s, want one of %v", title, label, labels)
 			}
 		}
-		if strings.Count(expr, "(") != strings.Count(expr, ")") {
-			t.Errorf("%s: unbalanced parentheses in %s", title, expr)
-		}
+		expect.Equal(t, strings.Count(expr, "("), strings.Count(expr, ")"), "%s: parentheses of %s", title, expr)
 	}
 	if len(all) < 30 {
 		t.Errorf("found only %d expressions", len(all))
@@ -263,9 +259,7 @@ func TestObjectives_HaveAlertAndPanel(t *testing.T) {
 	}
 	panels := panelExpressions(t)
 	for _, o := range objectives {
-		if !strings.Contains(panels, "("+o[1]+"_bucket{") {
-			t.Errorf("%s: no panel shows it", o[1])
-		}
+		expect.Contains(t, panels, "("+o[1]+"_bucket{", "panels of %s", o[1])
 		if _, exists := known[o[1]]; !exists {
 			t.Errorf("%s: unknown metric", o[1])
 		}
@@ -307,9 +301,7 @@ func TestMonitor_ListsDropReasonsAndEffects(t *testing.T) {
 		code := must.Get(os.ReadFile(file))(t)
 		for _, m := range declared.FindAllStringSubmatch(string(code), -1) {
 			found++
-			if !strings.Contains(string(text), "`"+m[1]+"`") {
-				t.Errorf("docs/operations/monitor.md does not list %s of %s", m[1], file)
-			}
+			expect.Contains(t, string(text), "`"+m[1]+"`", "docs/operations/monitor.md, on %s", file)
 		}
 	}
 	if found < 50 {
@@ -368,9 +360,7 @@ func TestAlerts_HaveRunbooks(t *testing.T) {
 			t.Errorf("%s: severity is %q, want page or ticket", name, rules[name].Labels["severity"])
 		}
 		for _, part := range []string{severity, "\n- **Impact.** ", "\n- **Confirm.** ", "\n- **Do.** ", "\n- **Escalate** "} {
-			if !strings.Contains(strings.ReplaceAll(sections[name], ".**\n", ".** "), part) {
-				t.Errorf("%s: its section has no %q", name, strings.TrimSpace(part))
-			}
+			expect.Contains(t, strings.ReplaceAll(sections[name], ".**\n", ".** "), part, "section of %s", name)
 		}
 	}
 }

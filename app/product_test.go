@@ -24,6 +24,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/lastfmtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle"
@@ -360,9 +361,7 @@ func (s *started) checkPools(d *dataset, limit int) {
 		for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
 			want := d.product.Pool(user, source, limit)
 			got := must.Get(s.services.Generator.Pool(s.t.Context(), user, source, limit))(s.t)
-			if got.Total != len(want) {
-				s.t.Errorf("pool %s of %s has %d candidates, want %d", source, user, got.Total, len(want))
-			}
+			expect.Equal(s.t, got.Total, len(want), "candidates in pool %s of %s", source, user)
 			if diff := cmp.Diff(want, []schemas.PoolItem(got.Items), cmpopts.EquateEmpty()); diff != "" {
 				s.t.Fatalf("pool %s of %s (-want +got):\n%.4000s", source, user, diff)
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/reload"
 	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 	"github.com/smartfeed/smartfeed/processors/rules"
@@ -150,16 +151,15 @@ func TestReload_AppliesVerbsAndRejectsInvalidFiles(t *testing.T) {
 	if code, text := s.api().send("/v1/events", dance("d1")); code != http.StatusBadRequest {
 		t.Fatalf("an unknown verb: %d %s", code, text)
 	}
-	if state := s.reloadsTo(path, jumps+"verbs: {dance: 2, jump: 1}\ngenerator: {feeds: {home: {shares: {following: -1}}}}\n"); !strings.Contains(state.Error, "shares.following: -1") {
-		t.Errorf("an invalid file: %+v", state)
-	}
+	state := s.reloadsTo(path, jumps+"verbs: {dance: 2, jump: 1}\ngenerator: {feeds: {home: {shares: {following: -1}}}}\n")
+	expect.Contains(t, state.Error, "shares.following: -1", "error of an invalid file")
 	if code, text := s.api().send("/v1/events", dance("d2")); code != http.StatusBadRequest {
 		t.Errorf("a verb of an invalid file: %d %s", code, text)
 	}
 	if state := s.reloadsTo(path, "verbs: {dance: 2}\nactors: {embedding_verbs: [save]}\n"); !strings.Contains(state.Error, `embedding_verbs: "jump"`) {
 		t.Errorf("a file whose verbs are invalid together with a key that needs a restart: %+v", state)
 	}
-	state := s.reloadsTo(path, jumps+"verbs: {dance: 2, jump: 1}\npools: {max_candidates: 77}\n")
+	state = s.reloadsTo(path, jumps+"verbs: {dance: 2, jump: 1}\npools: {max_candidates: 77}\n")
 	if state.Error != "" || !slices.Equal(state.NeedsRestart, []string{"pools.max_candidates"}) {
 		t.Errorf("a file with another changed key: %+v", state)
 	}
@@ -170,7 +170,6 @@ func TestReload_AppliesVerbsAndRejectsInvalidFiles(t *testing.T) {
 		t.Errorf("the configuration in force: got %s, want the reloaded verb, and not the key that needs a restart", text)
 	}
 	s.wait()
-	if text := s.api().get("/v1/users/user:b/feed/state"); !strings.Contains(strings.ReplaceAll(text, ": ", ":"), `"facet":"interest:tea"`) {
-		t.Errorf("an action with a reloaded verb has no effect on affinities: %s", text)
-	}
+	text := s.api().get("/v1/users/user:b/feed/state")
+	expect.Contains(t, strings.ReplaceAll(text, ": ", ":"), `"facet":"interest:tea"`, "affinities after an action with a reloaded verb")
 }

@@ -240,9 +240,7 @@ func (s *started) checkCards(cfg Config, events []map[string]any) {
 		}
 	}
 	for _, pin := range bruteForce(s.t, cfg, events).product.Pins() {
-		if qualities[pin.ID] != pin.Quality {
-			s.t.Errorf("the card of %s has quality %v, want %v", pin.ID, qualities[pin.ID], pin.Quality)
-		}
+		expect.Equal(s.t, qualities[pin.ID], pin.Quality, "quality on the card of %s", pin.ID)
 	}
 }
 
@@ -345,9 +343,7 @@ func TestReplay_RejectsOtherPartitions(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "the topics have 4 partitions, partitions is 8") || !strings.Contains(err.Error(), "exit code 1") {
 		t.Errorf("replay with other partitions: %v", err)
 	}
-	if n := len(s.records(topics.Replays)); n != 0 {
-		t.Errorf("%d events were published", n)
-	}
+	expect.Equal(t, len(s.records(topics.Replays)), 0, "published events")
 }
 
 // newPins visits and returns the new pins.

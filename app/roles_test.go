@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -90,9 +91,7 @@ func TestRoles_RunInSeparateProcesses(t *testing.T) {
 
 	first.stop()
 	front.awaitPools(d.users)
-	if n := second.partitions(topics.Pools); n != int(second.cfg.partitions()) {
-		t.Errorf("the remaining process has %d partitions of pools, want all %d", n, second.cfg.partitions())
-	}
+	expect.Equal(t, second.partitions(topics.Pools), int(second.cfg.partitions()), "partitions of pools of the remaining process")
 	front.checkPools(d, limit)
 	front.api().checkVisits(d, limit)
 	second.checkNoLoss()
@@ -126,9 +125,7 @@ func TestServe_EachProcessHasEveryUser(t *testing.T) {
 	second = startPieces(t, lost, serving())
 	for _, s := range []*started{first, second} {
 		eventually.True(t, s.url("")+" has the actions of the other users", func() bool { return s.hasActions(users[1:], 11) })
-		if got := s.interestsOf(users[0]); got != "null" {
-			t.Errorf("%s: the interests of the deleted user are %s", s.url(""), got)
-		}
+		expect.Equal(t, s.interestsOf(users[0]), "null", "%s: interests of the deleted user", s.url(""))
 	}
 }
 

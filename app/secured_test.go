@@ -81,9 +81,7 @@ func TestRealSecured_ProcessesEvents(t *testing.T) {
 	must.OK(t, os.WriteFile(events, []byte(text), 0o600))
 	command("publish", events)
 	command("wait", "--timeout", processingTimeout)
-	if answer := front.api().get("/v1/users/user:ada/feed"); !strings.Contains(answer, `"pin:1"`) {
-		t.Errorf("the feed: %s, want pin:1", answer)
-	}
+	expect.Contains(t, front.api().get("/v1/users/user:ada/feed"), `"pin:1"`, "the feed")
 	for name, says := range map[string]string{"SMARTFEED_KAFKA_CLIENT_SASL_PASSWORD": "SASL_AUTHENTICATION_FAILED", "SMARTFEED_REGISTRY_CLIENT_PASSWORD": "401"} {
 		t.Run("wrong "+name, func(t *testing.T) { wrongPassword(t, file, name, says) })
 	}

@@ -46,9 +46,7 @@ func TestStopWithin_NamesRunningComponents(t *testing.T) {
 	ended := make(chan error, 1)
 	ended <- broken
 	expect.Is(t, stopWithin(ctx, time.Minute, ended, why), broken, "stopWithin")
-	if text := runningComponents(states[:1]); text != "a store or the embedded broker is still closing" {
-		t.Errorf("with all components ended: %q", text)
-	}
+	expect.Equal(t, runningComponents(states[:1]), "a store or the embedded broker is still closing", "with all components ended")
 }
 
 // ShutdownTimeout must cover the maximum time for requests in flight, and as long again for their asynchronous writes.

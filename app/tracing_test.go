@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/otlptest"
 )
 
@@ -143,9 +144,7 @@ func TestTrace_ConnectsPublishAndPage(t *testing.T) {
 		t.Errorf("path to the pool: got %q, want %q", got, want)
 	}
 	for _, span := range s.collector.Spans() {
-		if span.Trace != callersTrace {
-			t.Errorf("%s is in trace %s, want only the sampled one", nameOf(span), span.Trace)
-		}
+		expect.Equal(t, span.Trace, callersTrace, "trace of %s", nameOf(span))
 	}
 
 	const pageTrace = "aaf92f3577b34da6a3ce929d0e0e4736"

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -89,9 +90,7 @@ func TestTutorials_ShowCodeOfExamples(t *testing.T) {
 		text := must.Get(os.ReadFile(file))(t)
 		for _, block := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 			blocks++
-			if !strings.Contains(code.String(), block[1]) {
-				t.Errorf("%s: no example has this code:\n%s", file, block[1])
-			}
+			expect.Contains(t, code.String(), block[1], "the examples, with the code of %s", file)
 		}
 	}
 	if blocks < 3 {

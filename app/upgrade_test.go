@@ -248,9 +248,7 @@ func (u *upgrading) check() map[schemas.UserID][]schemas.PinID {
 		}
 		expect.NoDiff(t, u.pins(), slices.Sorted(slices.Values(feed)), "pins in the feed of %s", user)
 		state := strings.ReplaceAll(httpAPI{t, u.c.http}.get("/v1/users/"+string(user)+"/feed/state"), ": ", ":")
-		if liked := u.before.Likes[user]; !strings.Contains(state, fmt.Sprintf(`"facet":%q`, liked)) {
-			t.Errorf("%s has no affinity for %s: %s", user, liked, state)
-		}
+		expect.Contains(t, state, fmt.Sprintf(`"facet":%q`, u.before.Likes[user]), "affinities of %s", user)
 	}
 	return feeds
 }

@@ -122,9 +122,7 @@ func TestCompose_RolesHaveValidConfiguration(t *testing.T) {
 			}
 		}
 	}
-	if roles != 8 {
-		t.Errorf("%d roles, want topics, tables, pinot-table, two processes, materialize, serve, demo", roles)
-	}
+	expect.Equal(t, roles, 8, "roles: topics, tables, pinot-table, two processes, materialize, serve, demo")
 }
 
 // The light file has one broker, one node and one process of each role. Each role has a valid configuration without Pinot and
@@ -232,9 +230,7 @@ func TestCompose_KafkaMatchesTestedSettings(t *testing.T) {
 			continue
 		}
 		compared++
-		if *value != want {
-			t.Errorf("%s is %s, want %s, as in the tests", name, *value, want)
-		}
+		expect.Equal(t, *value, want, "%s, as in the tests", name)
 	}
 	if compared < 6 {
 		t.Errorf("found only %d settings", compared)
@@ -326,9 +322,7 @@ func goVersion(t *testing.T) string {
 func TestDockerfile_IsMinimal(t *testing.T) {
 	text := must.Get(os.ReadFile("Dockerfile"))(t)
 	for _, want := range []string{"FROM --platform=$BUILDPLATFORM golang:" + goVersion(t) + "-bookworm@sha256:", "-X github.com/smartfeed/smartfeed/app.version=${VERSION}", "CGO_ENABLED=1", "FROM gcr.io/distroless/base-nossl-debian12:nonroot@sha256:", "org.opencontainers.image.source=", "org.opencontainers.image.licenses=\"Apache-2.0\"", `ENTRYPOINT ["/smartfeed"]`, "--chown=nonroot:nonroot /data /data"} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("no %q", want)
-		}
+		expect.Contains(t, string(text), want, "docs")
 	}
 }
 

@@ -305,9 +305,7 @@ func (v *visitor) readsInsights() {
 	answer := get[struct{ Steps []struct{ Users int } }](v.s, "/v1/insights/funnel?steps=view,click,save")
 	v.Wait("the request of the funnel", "document.querySelectorAll('#plot-funnel tbody tr').length === 3")
 	for i, got := range v.Texts("#plot-funnel tbody td:nth-child(2)") {
-		if want := fmt.Sprint(answer.Steps[i].Users); got != want {
-			v.t.Errorf("step %d: %s users, want %s", i, got, want)
-		}
+		expect.Equal(v.t, got, fmt.Sprint(answer.Steps[i].Users), "users of step %d", i)
 	}
 }
 

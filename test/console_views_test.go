@@ -319,9 +319,7 @@ func showsHostileTextAsText(t *testing.T, b *Browser) {
 	p := newDesk().open(t, b, wide, "/?user=user:a")
 	p.Wait("the feed", "document.querySelectorAll('.card').length === 2")
 	expect.Equal(t, p.Texts(".card h2")[0], hostile, "title")
-	if links := Eval[int](p, "document.querySelectorAll('.card h2 a').length"); links != 0 {
-		t.Error("an address that is no web address is a link")
-	}
+	expect.Equal(t, Eval[int](p, "document.querySelectorAll('.card h2 a').length"), 0, "links to addresses that are no web addresses")
 	p.Click(".card .why-button")
 	p.Wait("the explanation", "document.querySelector('.card .why .fate')")
 	p.Wait("affinities", "document.querySelector('#rail-affinities li')")
@@ -419,9 +417,7 @@ func announcesNewItems(t *testing.T, b *Browser) {
 	pill("3 new items")
 	p.Click("#fresh")
 	p.Wait("the feed is reloaded, and its heading has the focus", "document.activeElement.id === 'feed-title'")
-	if n := len(d.bodies("GET /feed")); n != 2 {
-		t.Errorf("%d requests of the feed, want 2", n)
-	}
+	expect.Equal(t, len(d.bodies("GET /feed")), 2, "requests of the feed")
 	pill("3 new items") // the visit did not show all, and the count is unchanged
 	d.answers("GET /feed", 503, map[string]any{"detail": "not now"})
 	p.Click("#fresh")
@@ -471,9 +467,7 @@ func sendsToken(t *testing.T, b *Browser) {
 	p.Go(site + "/?user=user:a#pools")
 	p.Wait("the token is kept for the tab", "document.querySelector('#pools li')")
 	mu.Lock()
-	if without != asked {
-		t.Errorf("%d requests without the token", without-asked)
-	}
+	expect.Equal(t, without, asked, "requests without the token")
 	mu.Unlock()
 	p.Excuse("401", "503")
 	p.Check()
@@ -641,9 +635,7 @@ func setsRetryRates(t *testing.T, b *Browser) {
 	Eval[bool](p, "(document.activeElement.blur(), true)")
 	kinds(7, 10, "")
 	cell("waiting", "7")
-	if got := Eval[string](p, "document.querySelector('#kinds input[name=rate]').value"); got != "0" {
-		t.Errorf("the typed text has become %q", got)
-	}
+	expect.Equal(t, Eval[string](p, "document.querySelector('#kinds input[name=rate]').value"), "0", "the typed text")
 	d.answers("POST /dead-letters/limits", 400, map[string]any{"detail": "it is not taken", "errors": []string{"there is no topic"}})
 	p.Click("#kinds button[type=submit]")
 	p.Wait("the error of the decision", "document.querySelector('#kinds-result').textContent.includes('it is not taken · there is no topic')")
@@ -813,9 +805,7 @@ func worksWithKeyboard(t *testing.T, b *Browser) {
 		return Eval[string](p, "document.activeElement.id || document.activeElement.textContent")
 	}
 	p.Press(kb.Tab)
-	if got := focused(); got != "Skip to the content" {
-		t.Errorf("the first tab focuses %q, want the skip link", got)
-	}
+	expect.Equal(t, focused(), "Skip to the content", "focus after the first tab")
 	if !Eval[bool](p, "document.activeElement.getBoundingClientRect().top >= 0") {
 		t.Error("the focused skip link is not visible")
 	}

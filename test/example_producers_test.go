@@ -13,6 +13,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -39,16 +40,12 @@ func (p *product) awaitSaves(want int) {
 		must.OK(p.t, fetched.Err())
 		fetched.EachRecord(func(r *kgo.Record) {
 			found++
-			if right := topics.Partition(string(r.Key), topics.EmbeddedPartitions); r.Partition != right {
-				p.t.Errorf("key %s is in partition %d, want %d", r.Key, r.Partition, right)
-			}
+			expect.Equal(p.t, r.Partition, topics.Partition(string(r.Key), topics.EmbeddedPartitions), "partition of the key %s", r.Key)
 		})
 		return found == want
 	})
 	p.wait()
-	if n := strings.Count(p.actionsOf("user:ada"), `"object":"pin:emil-2998","verb":"save"`); n != want {
-		p.t.Errorf("user:ada has %d saves, want %d", n, want)
-	}
+	expect.Equal(p.t, strings.Count(p.actionsOf("user:ada"), `"object":"pin:emil-2998","verb":"save"`), want, "saves of user:ada")
 }
 
 // The page shows the code of the Python example, and both examples publish an action that counts in the features of its user.

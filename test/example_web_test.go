@@ -126,9 +126,7 @@ func TestExample_WebPageShowsFeedAndReportsActions(t *testing.T) {
 	})
 	p.awaitImpression("pin:200")
 	for name, value := range map[string]string{"Host": "evil.example", "Sec-Fetch-Site": "cross-site"} {
-		if got := visitStatus(t, site, name, value); got != http.StatusForbidden {
-			t.Errorf("a visit with %s %s has status %d, want 403", name, value, got)
-		}
+		expect.Equal(t, visitStatus(t, site, name, value), http.StatusForbidden, "status of a visit with %s %s", name, value)
 	}
 	page.Check()
 	page.Shot("example-web")

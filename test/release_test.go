@@ -13,6 +13,7 @@ import (
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/zip"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -36,9 +37,7 @@ func TestReadme_FirstCommandsMatchRelease(t *testing.T) {
 	if docker == nil || docker[1] != docker[2] || docker[4] != "" || !strings.Contains(lines[3], "http://127.0.0.1:"+docker[1]) {
 		t.Fatalf("README.md: %q does not run the default command of an image at the printed address", lines[3])
 	}
-	if release := readText(t, ".goreleaser.yaml"); !strings.Contains(release, "images: ["+docker[3]+"]") {
-		t.Errorf(".goreleaser.yaml does not publish %s", docker[3])
-	}
+	expect.Contains(t, readText(t, ".goreleaser.yaml"), "images: ["+docker[3]+"]", ".goreleaser.yaml")
 	if args := imageCommand(t); !slices.Contains(args, "--demo") || !slices.Contains(args, "0.0.0.0:"+docker[2]) {
 		t.Errorf("%q does not run the demo on port %s", args, docker[2])
 	}

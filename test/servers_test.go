@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/smartfeed/smartfeed/internal/cli"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -81,16 +82,12 @@ func TestCompose_JMXAddsAgentToServers(t *testing.T) {
 		if value := base.Services[name].Environment[variable]; value != nil {
 			before = *value + " "
 		}
-		if got := *s.Environment[variable]; got != before+option {
-			t.Errorf("%s: %s is %q, want %q", name, variable, got, before+option)
-		}
+		expect.Equal(t, *s.Environment[variable], before+option, "%s: %s", name, variable)
 		server, _, _ := strings.Cut(name, "-")
 		if !mounts(s, "deploy/monitoring/jmx/"+server+".yml", "/etc/smartfeed/jmx.yml") {
 			t.Errorf("%s: the rules are not mounted: %v", name, s.Volumes)
 		}
-		if !strings.Contains(readText(t, "deploy/monitoring/servers.yml"), name+":9404") {
-			t.Errorf("%s: Prometheus does not scrape it", name)
-		}
+		expect.Contains(t, readText(t, "deploy/monitoring/servers.yml"), name+":9404", "targets of Prometheus")
 	}
 	if check := project.Services["kafka"].HealthCheck.Test; !slices.Equal(check[1:4], []string{"env", "-u", "KAFKA_OPTS"}) || !slices.Equal(check[4:], base.Services["kafka"].HealthCheck.Test[1:]) {
 		t.Errorf("the health check of Kafka is %q: the agent of a second JVM cannot bind its port", check)
@@ -98,9 +95,7 @@ func TestCompose_JMXAddsAgentToServers(t *testing.T) {
 	if !mounts(project.Services["prometheus"], "deploy/monitoring/servers.yml", "/etc/prometheus/servers.yml") || !mounts(project.Services["grafana"], "deploy/monitoring/grafana/servers.json", "/etc/smartfeed/servers.json") {
 		t.Error("Prometheus or Grafana do not mount their files")
 	}
-	if !strings.Contains(readText(t, "deploy/monitoring/prometheus.yml"), "\nscrape_config_files: [servers.yml]") {
-		t.Error("prometheus.yml does not include servers.yml")
-	}
+	expect.Contains(t, readText(t, "deploy/monitoring/prometheus.yml"), "\nscrape_config_files: [servers.yml]", "prometheus.yml")
 	if light := loadProject(t, "docker-compose.jmx.yml", "docker-compose.light.yml"); len(light.Services) != len(loadProject(t, "docker-compose.light.yml").Services) {
 		t.Errorf("with docker-compose.light.yml, there are the services %v", slices.Sorted(maps.Keys(light.Services)))
 	}

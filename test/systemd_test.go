@@ -11,6 +11,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/cli"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -36,9 +37,7 @@ func TestSystemd_UnitRunsRoles(t *testing.T) {
 	if limit := must.Get(time.ParseDuration(unit["TimeoutStopSec"][0] + "s"))(t); limit <= app.ShutdownTimeout {
 		t.Errorf("TimeoutStopSec is %s, want more than %s", limit, app.ShutdownTimeout)
 	}
-	if user := readText(t, "deploy/systemd/smartfeed.conf"); !strings.Contains(user, "\nu "+unit["User"][0]+" ") {
-		t.Errorf("smartfeed.conf does not create the user %s", unit["User"])
-	}
+	expect.Contains(t, readText(t, "deploy/systemd/smartfeed.conf"), "\nu "+unit["User"][0]+" ", "smartfeed.conf")
 	verifyUnit(t)
 }
 

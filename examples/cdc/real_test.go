@@ -18,6 +18,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/client"
 	"github.com/smartfeed/smartfeed/topics"
@@ -213,9 +214,7 @@ func TestRealConnect_KillLosesAndDoublesNothing(t *testing.T) {
 	s.bridge("again")
 	s.caughtUp("again")
 	must.OK(t, s.app.Wait(t.Context()))
-	if n := must.Get(s.api.Waiting(t.Context(), "user:ada"))(t); n != 0 {
-		t.Errorf("%d pins are new again", n)
-	}
+	expect.Equal(t, must.Get(s.api.Waiting(t.Context(), "user:ada"))(t), 0, "new pins")
 	s.shows(want)
 }
 

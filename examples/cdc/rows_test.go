@@ -70,9 +70,7 @@ func TestEventsOf_MapsChanges(t *testing.T) {
 			for _, l := range lines {
 				got = append(got, string(must.Get(schemas.AppendLine(nil, l))(t)))
 			}
-			if strings.Join(got, "\n") != strings.Join(c.want, "\n") {
-				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
-			}
+			expect.Equal(t, strings.Join(got, "\n"), strings.Join(c.want, "\n"), "events")
 		})
 	}
 }
@@ -102,9 +100,7 @@ func TestTables_MatchConnector(t *testing.T) {
 	var file struct{ Config map[string]string }
 	must.OK(t, json.Unmarshal(must.Get(os.ReadFile("connector.json"))(t), &file))
 	list := strings.Split(file.Config["table.include.list"], ",")
-	if len(list) != len(tables) {
-		t.Errorf("connector.json has tables %q, the bridge has %d", list, len(tables))
-	}
+	expect.Equal(t, len(list), len(tables), "tables of connector.json in %q", list)
 	for _, table := range list {
 		if tables[strings.TrimPrefix(table, "public.")] == nil {
 			t.Errorf("table %s of connector.json has no mapping", table)

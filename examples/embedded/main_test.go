@@ -41,9 +41,7 @@ func TestRun_AppliesSourceScoreAndRule(t *testing.T) {
 	must.OK(t, run(t.Context(), &out))
 	got := out.String()
 	for _, want := range []string{"pin:tea from following\n", "pin:boat from following\n", "pin:chosen from editors\n", "pin:rejected is waiting because of own_rule\n"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in\n%s", want, got)
-		}
+		expect.Contains(t, got, want, "output")
 	}
 	if strings.Index(got, "pin:tea") > strings.Index(got, "pin:boat") {
 		t.Errorf("the score has no effect:\n%s", got)

@@ -48,22 +48,16 @@ func isShell(c *cobra.Command) bool { return c.HasParent() && c.Parent().Name() 
 func TestCommands_HaveValidExamples(t *testing.T) {
 	for _, c := range commands() {
 		code, out, _ := execute(t, nil, append(words(c), "--help")...)
-		if code != 0 {
-			t.Errorf("%s --help: exit code %d", c.CommandPath(), code)
-		}
+		expect.Equal(t, code, 0, "%s --help: exit code", c.CommandPath())
 		if isShell(c) {
 			continue // cobra's own text
 		}
-		if !strings.Contains(out, "\nExamples:\n") {
-			t.Errorf("%s --help has no example", c.CommandPath())
-		}
+		expect.Contains(t, out, "\nExamples:\n", "%s --help", c.CommandPath())
 		for line := range strings.Lines(c.Example) {
 			if err := understood(line); err != nil {
 				t.Errorf("%s: %q: %v", c.CommandPath(), strings.TrimSpace(line), err)
 			}
-			if !strings.Contains(line, c.CommandPath()) {
-				t.Errorf("%s: its example is of another command: %q", c.CommandPath(), strings.TrimSpace(line))
-			}
+			expect.Contains(t, line, c.CommandPath(), "an example of %s", c.CommandPath())
 		}
 	}
 }

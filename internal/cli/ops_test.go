@@ -69,9 +69,7 @@ func TestTopics_IncludeGenerations(t *testing.T) {
 	says := func(want, command string) {
 		t.Helper()
 		out, _, err := smartfeed(t, "", "topics", command, "--partitions", "2", "--kafka", strings.Join(w.Kafka.Brokers, ","))
-		if got := fmt.Sprint(out, err); !strings.Contains(got, want) {
-			t.Errorf("topics %s says %q, want %q", command, got, want)
-		}
+		expect.Contains(t, fmt.Sprint(out, err), want, "topics %s", command)
 	}
 	says("create pools-table", "apply")
 	w.CreateGeneration(topics.Profile{Partitions: 2, Replicas: 2}, 2) // with one broker unavailable
@@ -142,9 +140,7 @@ func TestPublish_ReadsFilesAndStandardInput(t *testing.T) {
 	if got.Events != 102 || got.Streams["actions"] != 100 || got.Streams["follows"] != 2 || got.Bad != 0 {
 		t.Errorf("published %+v, want 100 actions and 2 follows", got)
 	}
-	if n := len(w.Records(topics.Actions)); n != 100 {
-		t.Errorf("%d actions in the log, want 100", n)
-	}
+	expect.Equal(t, len(w.Records(topics.Actions)), 100, "actions in the log")
 	if out, _, err := w.smartfeed(t, otherGood, "publish"); err != nil || out != "published 1 event: 1 follow\n" {
 		t.Errorf("publish printed %q, %v", out, err)
 	}
@@ -161,17 +157,11 @@ func TestPublish_NamesEveryBadLineAndPublishesNothing(t *testing.T) {
 		t.Errorf("publish printed %q, %v, want an error", out, err)
 	}
 	for _, want := range []string{second + ":2: ", second + ":3: ", second + ":4: longer than"} {
-		if !strings.Contains(stderr, want) {
-			t.Errorf("standard error %q does not have %q", stderr, want)
-		}
+		expect.Contains(t, stderr, want, "standard error")
 	}
-	if strings.Count(stderr, "\n") != 3 {
-		t.Errorf("standard error has other lines too: %s", stderr)
-	}
+	expect.Equal(t, strings.Count(stderr, "\n"), 3, "lines of standard error in %s", stderr)
 	for _, topic := range []string{topics.Actions, topics.Follows} {
-		if n := w.End(topic); n != 0 {
-			t.Errorf("%d records on %s, want none", n, topic)
-		}
+		expect.Equal(t, w.End(topic), 0, "records on %s", topic)
 	}
 	if out, _, err = w.smartfeed(t, "", "publish", "--skip-bad", first, second); err != nil ||
 		out != "published 5 events: 2 follows, 3 actions; 3 bad lines skipped\n" {
@@ -196,9 +186,7 @@ func TestPublish_FailsOnMissingFile(t *testing.T) {
 	if _, _, err := w.smartfeed(t, "", "publish", a, "/nowhere"); err == nil || !strings.Contains(err.Error(), "/nowhere") {
 		t.Errorf("publish = %v, want the missing file", err)
 	}
-	if n := w.End(topics.Actions); n != 0 {
-		t.Errorf("%d records were published", n)
-	}
+	expect.Equal(t, w.End(topics.Actions), 0, "published records")
 }
 
 func TestPublish_CountsAcknowledgedEvents(t *testing.T) {
@@ -238,9 +226,7 @@ func TestWait_NamesMissingTopic(t *testing.T) {
 	if want := `"smartfeed topics apply"`; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("wait = %v, want what to do: %s", err, want)
 	}
-	if !strings.Contains(out, `"done": false`) {
-		t.Errorf("printed %s", out)
-	}
+	expect.Contains(t, out, `"done": false`, "printed")
 }
 
 func TestDeadLetters_ListAndRetry(t *testing.T) {
@@ -281,9 +267,7 @@ func TestDeadLetters_ListAndRetry(t *testing.T) {
 	if out, _, err = w.smartfeed(t, "", "dead-letters", "retry", "-o", "json"); err != nil || !strings.Contains(out, `"published": 1`) {
 		t.Errorf("second retry printed %q, %v, want only the new dead letter", out, err)
 	}
-	if n := w.End(topics.RetryOrders); n != 7 {
-		t.Errorf("%d orders, want 7", n)
-	}
+	expect.Equal(t, w.End(topics.RetryOrders), 7, "orders")
 	out, _, err = w.smartfeed(t, "", "dead-letters", "list")
 	if err != nil || strings.Count(out, "true") != 9 || !strings.Contains(out, "UNREADABLE") || !strings.Contains(out, "1970-01-01T00:00:00.011Z  gone ") {
 		t.Errorf("list printed\n%s%v\nwant 9 retried dead letters, one unreadable", out, err)

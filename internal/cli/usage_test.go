@@ -118,9 +118,7 @@ func TestExecute_WarnsOnceOfKubernetesServices(t *testing.T) {
 	p := &program{environ: environ}
 	p.warnOfServiceLinks(slog.New(slog.NewTextHandler(&errOut, nil)))
 	p.warnOfServiceLinks(slog.New(slog.NewTextHandler(&errOut, nil)))
-	if n := strings.Count(errOut.String(), "level=WARN"); n != 2 {
-		t.Errorf("a program that loads its configuration twice warns %d times, want once", n-1)
-	}
+	expect.Equal(t, strings.Count(errOut.String(), "level=WARN"), 2, "warnings of two programs, of which one loads its configuration twice")
 }
 
 func TestExecute_NamesUnknownKey(t *testing.T) {

@@ -101,9 +101,7 @@ func TestLoad_NamesLineOfInvalidValue(t *testing.T) {
 		t.Fatal("no error")
 	}
 	want := file + ":3: pools.cap: 0 is below 1\ndir: is empty"
-	if err.Error() != want {
-		t.Errorf("got %q, want %q", err, want)
-	}
+	expect.Equal(t, err.Error(), want, "error")
 }
 
 func TestLoad_RejectsBadFiles(t *testing.T) {
@@ -150,9 +148,7 @@ func TestLoad_IgnoresVariablesOfKubernetesServices(t *testing.T) {
 	if err := Load(defaults(), Source{Environ: serviceLinks()}); err != nil {
 		t.Error(err)
 	}
-	if got, want := len(ServiceLinks(append(serviceLinks(), "HOME=/x", "SMARTFEED_DIR=data"))), len(serviceLinks()); got != want {
-		t.Errorf("%d variables are ignored, want %d", got, want)
-	}
+	expect.Equal(t, len(ServiceLinks(append(serviceLinks(), "HOME=/x", "SMARTFEED_DIR=data"))), len(serviceLinks()), "ignored variables")
 }
 
 func TestLoad_RefusesVariablesThatOnlyResembleServiceLinks(t *testing.T) {
@@ -196,7 +192,5 @@ func TestValues_CanBePrintedAsJSON(t *testing.T) {
 	cfg.Dir, cfg.Shares = "state", map[string]float64{"related": math.Inf(-1)}
 	values := must.Get(Values(cfg, defaults(), Options{Changed: true}))(t)
 	got := must.Get(json.Marshal(values))(t)
-	if want := `{"dir":"state","shares":{"related":"-.inf"}}`; string(got) != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	expect.Equal(t, string(got), `{"dir":"state","shares":{"related":"-.inf"}}`, "values")
 }

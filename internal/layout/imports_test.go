@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -44,9 +45,7 @@ func TestImports_RunOneWay(t *testing.T) {
 		if slices.Contains(leaves, path) {
 			seen[path] = true
 			for _, imp := range imports {
-				if imp != "internal/settings" {
-					t.Errorf("%s imports %s: a leaf may import only internal/settings", path, imp)
-				}
+				expect.Equal(t, imp, "internal/settings", "the only import of the leaf %s", path)
 			}
 		}
 		allowed, ruled := layers[layer]

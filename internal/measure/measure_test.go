@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 func TestRun_SendsRequestsWhenDue(t *testing.T) {
@@ -49,9 +51,7 @@ func TestRun_MeasuresLatencyFromDueTime(t *testing.T) {
 				if got := r.Latency.Quantile(0.75); got < 490*time.Millisecond || got > 520*time.Millisecond {
 					t.Errorf("third quartile %s, want 500 ms", got)
 				}
-				if got := r.Latency.Max(); got != time.Second {
-					t.Errorf("maximum %s, want 1s", got)
-				}
+				expect.Equal(t, r.Latency.Max(), time.Second, "maximum")
 			})
 		})
 	}
@@ -117,7 +117,5 @@ func TestBuckets_AreContiguous(t *testing.T) {
 	}
 	h.Add(time.Millisecond)
 	h.Add(3 * time.Millisecond)
-	if h.Mean() != 2*time.Millisecond {
-		t.Errorf("mean %s, want 2ms", h.Mean())
-	}
+	expect.Equal(t, h.Mean(), 2*time.Millisecond, "mean")
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -51,9 +52,7 @@ test_f_seconds_bucket{kind="x",le="+Inf"} 1
 test_f_seconds_sum{kind="x"} 1
 test_f_seconds_count{kind="x"} 1
 `
-	if got.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", got.String(), want)
-	}
+	expect.Equal(t, got.String(), want, "metrics")
 	s.Counter("a_total", "As.")
 	if err := s.Err(); err == nil {
 		t.Error("registered a metric twice")

@@ -54,9 +54,7 @@ func TestExporter_SendsSpans(t *testing.T) {
 	eventually.True(t, "three spans are there", func() bool { return len(collector.Spans()) == 3 })
 	end(t, e, 2000) // more than one batch, and sent by Close
 	e.Close()
-	if got := len(collector.Spans()); got != 2003 {
-		t.Errorf("got %d spans, want 2003", got)
-	}
+	expect.Equal(t, len(collector.Spans()), 2003, "spans")
 	_, header := collector.Posts()
 	if header.Get("x-key") != "canary" || header.Get("Authorization") != "Bearer bearer-canary" || header.Get("Content-Type") != "application/x-protobuf" {
 		t.Errorf("header: got %v", header)

@@ -95,9 +95,7 @@ func TestNewVersionReader(t *testing.T) {
 func TestAppendOrdered_SortsAscending(t *testing.T) {
 	numbers := []int64{math.MinInt64, -256, -1, 0, 1, 255, 256, math.MaxInt64}
 	for i, n := range numbers {
-		if got := Ordered[int64](NewReader(AppendOrdered(nil, n))); got != n {
-			t.Errorf("got %d, want %d", got, n)
-		}
+		expect.Equal(t, Ordered[int64](NewReader(AppendOrdered(nil, n))), n, "decoded")
 		if i > 0 && bytes.Compare(AppendOrdered(nil, numbers[i-1]), AppendOrdered(nil, n)) >= 0 {
 			t.Errorf("%d is not below %d", numbers[i-1], n)
 		}

@@ -38,9 +38,7 @@ func TestReporter_PrintsLinesWithoutTerminal(t *testing.T) {
 	waited.Say("fanout: 3 of publications")
 	waited.Done()
 	want := "pins: 20 of 30\npins: 30 of 30, 6.5s\nevents: 7, 0s\nwaiting: fanout: 3 of publications\nwaiting, 5s\n"
-	if got := out.String(); got != want {
-		t.Errorf("told\n%s\nwant\n%s", got, want)
-	}
+	expect.Equal(t, out.String(), want, "printed")
 }
 
 func TestReporter_DrawsBarsOnTerminal(t *testing.T) {
@@ -54,9 +52,7 @@ func TestReporter_DrawsBarsOnTerminal(t *testing.T) {
 	waited.Say("fanout: 3 of publications")
 	waited.Done()
 	for _, want := range []string{"pins", "1/2", "pins: 2 of 2, ", "fanout: 3 of publications"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in %q", want, out.String())
-		}
+		expect.Contains(t, out.String(), want, "printed")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/settings"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
@@ -104,9 +105,7 @@ func TestFeaturesFile_DescribesDefinitions(t *testing.T) {
 		}
 	}
 	_, err := feature.Parse("f", []byte("features: [{aggregate: unknown}]"))
-	if want := len(aggregates()); strings.Count(err.Error(), ",")+2 != want {
-		t.Errorf("%v: want %d aggregates", err, want)
-	}
+	expect.Equal(t, strings.Count(err.Error(), ",")+2, len(aggregates()), "aggregates in %v", err)
 	for _, path := range paths() {
 		if _, err := feature.ParsePath(path); err != nil {
 			t.Errorf("path %s: %v", path, err)

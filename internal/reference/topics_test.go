@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/settings"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -264,9 +265,7 @@ func TestConcepts_ExplainsPipelinePicture(t *testing.T) {
 			continue
 		}
 		for _, name := range slices.Concat([]string{topic.Name, topics.Producers}, topic.Writers, topic.Readers) {
-			if !strings.Contains(section, code(name)) {
-				t.Errorf("the section about the pipeline picture does not explain %s", name)
-			}
+			expect.Contains(t, section, code(name), "the section about the pipeline picture")
 		}
 	}
 }

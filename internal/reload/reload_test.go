@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -87,7 +88,5 @@ func TestRead_LimitsSize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	must.OK(t, os.WriteFile(path, make([]byte, 100), 0o600))
 	text := must.Get(Read(path, 10))(t)
-	if len(text) != 11 {
-		t.Errorf("read %d bytes, want one more than the limit, 10", len(text))
-	}
+	expect.Equal(t, len(text), 11, "bytes read with a limit of 10")
 }

@@ -48,9 +48,7 @@ func TestSecret_IsNeverPrinted(t *testing.T) {
 	if n := strings.Count(all, "(hidden)"); n < 10 {
 		t.Errorf("%d placeholders of secrets, want one for each secret:\n%s", n, all)
 	}
-	if got := h.Login.Password.Reveal(); got != text {
-		t.Errorf("Reveal: got %q", got)
-	}
+	expect.Equal(t, h.Login.Password.Reveal(), text, "Reveal")
 }
 
 func TestValidate(t *testing.T) {

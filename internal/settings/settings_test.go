@@ -110,9 +110,7 @@ func TestTags_PanicIfMalformed(t *testing.T) {
 
 func TestUnder_PrefixesEachProblem(t *testing.T) {
 	err := Under("pools", errors.Join(errors.New("cap 0: at least 1"), errors.New("half_life -1s: must be positive")))
-	if got, want := err.Error(), "pools.cap 0: at least 1\npools.half_life -1s: must be positive"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	expect.Equal(t, err.Error(), "pools.cap 0: at least 1\npools.half_life -1s: must be positive", "problems")
 	if Under("pools", nil) != nil {
 		t.Error("no problem became one")
 	}

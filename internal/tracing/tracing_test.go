@@ -115,9 +115,7 @@ func TestDecide_FollowsSender(t *testing.T) {
 			if test.want {
 				want = 2
 			}
-			if got := len(spans.Ended()); got != want {
-				t.Errorf("got %d spans, want %d", got, want)
-			}
+			expect.Equal(t, len(spans.Ended()), want, "spans")
 			if sc := trace.SpanContextFromContext(ctx); !sc.IsValid() || sc.IsSampled() != test.want {
 				t.Errorf("got the propagated span context %v", sc)
 			}

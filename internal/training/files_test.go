@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -102,9 +101,7 @@ func TestNewWriter_Columns(t *testing.T) {
 		"required group choices (LIST)", "optional double feature_age", "optional double output_save",
 		"optional double output_proba[1]", "required boolean label_save", "optional double label_save_after", "required int32 choice",
 	} {
-		if !strings.Contains(f.Schema().String(), "\t"+column) {
-			t.Errorf("no column %q in\n%s", column, f.Schema())
-		}
+		expect.Contains(t, f.Schema().String(), "\t"+column, "the schema")
 	}
 	for key, want := range map[string]string{
 		"smartfeed.labels": `{"hide":"1h0m0s","save":"24h0m0s"}`, "smartfeed.outputs": `["save","proba[1]"]`, "smartfeed.topic": `"id"`,

@@ -81,9 +81,7 @@ func TestDocument_StatesAccess(t *testing.T) {
 				}
 			}
 		}
-		if want := of[method+" "+path]; got != want {
-			t.Errorf("%s %s: the document has %+v, the table %+v", method, path, got, want)
-		}
+		expect.Equal(t, got, of[method+" "+path], "%s %s: access in the table, and in the document", method, path)
 	})
 	schemes := at(doc, "components", "securitySchemes")
 	if len(schemes) != 4 || schemes["scrape"] == nil || schemes["self"] == nil || schemes["user"] == nil || schemes["service"] == nil {

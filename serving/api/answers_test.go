@@ -198,9 +198,7 @@ func TestEvents_ListsEveryBadLine(t *testing.T) {
 	if len(p.Errors) != 15_000 || total < maxListed/2 || total > maxListed+15_000*len("line 15000") {
 		t.Errorf("got %d problems of %d bytes, want 15000 of about %d", len(p.Errors), total, maxListed)
 	}
-	if got, want := p.Errors[14_999], "line 15000"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	expect.Equal(t, p.Errors[14_999], "line 15000", "the last problem")
 }
 
 func TestRequestIDs(t *testing.T) {
@@ -238,9 +236,7 @@ func TestPanic_FailsOnlyItsRequest(t *testing.T) {
 		}
 	})
 	res := roundTrip(s, "GET", "/readyz", "", "X-Request-Id", "mine")
-	if res.StatusCode != 500 {
-		t.Errorf("got %d, want 500", res.StatusCode)
-	}
+	expect.Equal(t, res.StatusCode, 500, "status")
 	for _, want := range []string{"no such part", "request=mine", "answers_test.go"} {
 		expect.Contains(t, log.String(), want, "log")
 	}

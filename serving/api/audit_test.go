@@ -80,9 +80,7 @@ func TestAudit_LogsReadsAtDebug(t *testing.T) {
 		level.Set(wanted)
 		log.Reset()
 		roundTripTo(s.handler(), "GET", "/v1/status", http.NoBody)
-		if got := strings.Contains(log.String(), "msg=operated"); got != (wanted == slog.LevelDebug) {
-			t.Errorf("level %s: in the log %t", wanted, got)
-		}
+		expect.Equal(t, strings.Contains(log.String(), "msg=operated"), wanted == slog.LevelDebug, "level %s: in the log", wanted)
 	}
 }
 

@@ -55,9 +55,7 @@ func TestCompression(t *testing.T) {
 		}
 	}
 	tried := roundTrip(s, "POST", "/v1/features/try", `{"definition":"{name: a, entity: user, aggregate: count}","users":["user:a"]}`, "Accept-Encoding", "gzip")
-	if tried.Header.Get("Content-Encoding") != "gzip" {
-		t.Errorf("a trial of definitions: got %d %v, want it compressed", tried.StatusCode, tried.Header)
-	}
+	expect.Equal(t, tried.Header.Get("Content-Encoding"), "gzip", "encoding of a trial of definitions")
 	if got := roundTrip(s, "GET", "/v1/features", "", "Accept-Encoding", "br").Header.Get("Content-Encoding"); got != "" {
 		t.Errorf("compressed with %s for a client that does not accept it", got)
 	}

@@ -55,9 +55,7 @@ func TestEvents_RejectsDeletesOfUnknownUsers(t *testing.T) {
 	for _, text := range p.Errors {
 		line, _, _ := strings.Cut(text, ": send")
 		got = append(got, line)
-		if !strings.Contains(text, "smartfeed erase --unknown USER") {
-			t.Errorf("%q does not say how to delete the unknown id", text)
-		}
+		expect.Contains(t, text, "smartfeed erase --unknown USER", "how to delete the unknown id")
 	}
 	want := []string{
 		`line 3: unknown user "user:never"`, `line 7: unknown user "user:late"`, `line 10: unknown user "user:other"`, `line 11: unknown user "user:never"`,

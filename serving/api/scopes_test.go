@@ -127,20 +127,14 @@ func TestAudit_BoundsLinesOfRequestsWithoutToken(t *testing.T) {
 	for range 3 * linesPerSecond {
 		roundTrip(s, "POST", "/v1/dead-letters/retry", "")
 	}
-	if got := strings.Count(log.String(), "msg=operated"); got != linesPerSecond {
-		t.Errorf("got %d lines, want %d", got, linesPerSecond)
-	}
+	expect.Equal(t, strings.Count(log.String(), "msg=operated"), linesPerSecond, "lines")
 	text := bodyOf(t, roundTrip(s, "GET", "/metrics", "", "Authorization", "Bearer "+auth.Operate))
 	if want := fmt.Sprintf("\nsmartfeed_http_audit_lines_omitted_total %d\n", 2*linesPerSecond); !strings.Contains(text, want) {
 		t.Errorf("got no metric%s", want)
 	}
 	roundTrip(s, "POST", "/v1/dead-letters/retry", "", "Authorization", "Bearer "+auth.Operate)
-	if text := log.String(); !strings.Contains(text, "operator=operate-service") {
-		t.Errorf("a request with a token has no line:\n%s", text)
-	}
+	expect.Contains(t, log.String(), "operator=operate-service", "a line of a request with a token")
 	at = at.Add(time.Minute)
 	roundTrip(s, "POST", "/v1/dead-letters/retry", "")
-	if text := log.String(); !strings.Contains(text, fmt.Sprintf("omitted=%d", 2*linesPerSecond)) {
-		t.Errorf("the next line does not have the number of omitted lines:\n%s", text)
-	}
+	expect.Contains(t, log.String(), fmt.Sprintf("omitted=%d", 2*linesPerSecond), "the next line, with the number of omitted lines")
 }

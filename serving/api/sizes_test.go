@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 // endless sends a text repeatedly until the receiver stops reading.
@@ -98,9 +100,7 @@ func TestLimits_OversizedRequests(t *testing.T) {
 				if allocated := after.TotalAlloc - before.TotalAlloc; allocated > limit {
 					t.Errorf("allocated %d bytes, want at most %d", allocated, limit)
 				}
-				if got := w.code(t, "/healthz"); got != http.StatusOK {
-					t.Errorf("the next request: got %d, want 200", got)
-				}
+				expect.Equal(t, w.code(t, "/healthz"), http.StatusOK, "the next request")
 			})
 			if len(f.published)+len(f.requests) > 0 {
 				t.Error("it had an effect")

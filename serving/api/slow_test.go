@@ -90,12 +90,8 @@ func TestLimits_BoundRequestsOfOneUser(t *testing.T) {
 		}
 		unread := []net.Conn{request("a"), request("a"), request("a")}
 		synctest.Wait()
-		if got := code("a"); got != http.StatusTooManyRequests {
-			t.Errorf("a fourth request: got %d, want 429", got)
-		}
-		if got := code("b"); got != http.StatusOK {
-			t.Errorf("another user: got %d, want 200", got)
-		}
+		expect.Equal(t, code("a"), http.StatusTooManyRequests, "a fourth request")
+		expect.Equal(t, code("b"), http.StatusOK, "another user")
 		for _, conn := range unread {
 			res := readAnswer(t, conn)
 			if n, err := io.Copy(io.Discard, res.Body); res.StatusCode != http.StatusOK || n != int64(len(openAPIDocument)) || err != nil {
@@ -104,9 +100,7 @@ func TestLimits_BoundRequestsOfOneUser(t *testing.T) {
 			conn.Close()
 		}
 		synctest.Wait()
-		if got := code("a"); got != http.StatusOK {
-			t.Errorf("afterwards: got %d, want 200", got)
-		}
+		expect.Equal(t, code("a"), http.StatusOK, "afterwards")
 	})
 }
 

@@ -51,15 +51,11 @@ func TestStream_SendsChangedCounts(t *testing.T) {
 	onWire(t, f, nil, func(t *testing.T, w *wire) {
 		conn, in := counts(t, w)
 		defer conn.Close()
-		if got, want := nextEvent(t, in), "event: new\ndata: {\"count\":3}\n"; got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		expect.Equal(t, nextEvent(t, in), "event: new\ndata: {\"count\":3}\n", "first event")
 		time.Sleep(2 * time.Second) // nothing changes
 		f.set(5)
 		start := time.Now()
-		if got, want := nextEvent(t, in), "event: new\ndata: {\"count\":5}\n"; got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		expect.Equal(t, nextEvent(t, in), "event: new\ndata: {\"count\":5}\n", "second event")
 		if took := time.Since(start); took > w.cfg.StreamPollInterval {
 			t.Errorf("a change took %s, want at most %s", took, w.cfg.StreamPollInterval)
 		}
@@ -127,9 +123,7 @@ func TestStream_StaysOpenOverHTTP2(t *testing.T) {
 		in := bufio.NewReader(res.Body)
 		nextEvent(t, in)
 		for range 3 {
-			if got := nextEvent(t, in); got != ": keep-alive\n" {
-				t.Errorf("got %q, want a comment", got)
-			}
+			expect.Equal(t, nextEvent(t, in), ": keep-alive\n", "comment")
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/serving/auth"
 )
 
@@ -38,9 +39,7 @@ func TestView_ReadsEverythingAndChangesNothing(t *testing.T) {
 			t.Errorf("%s %s: is in no list of this test", r.method, r.path)
 		}
 	}
-	if seen != len(changing) {
-		t.Errorf("found %d calls that change something, want %d", seen, len(changing))
-	}
+	expect.Equal(t, seen, len(changing), "calls that change something")
 	if res := roundTrip(s, "GET", "/v1/users/user:7/feed", "", "Authorization", "Bearer "+auth.View); res.StatusCode != http.StatusForbidden {
 		t.Errorf("a visit with GET: %d, want 403", res.StatusCode)
 	} else if text := bodyOf(t, res); !strings.Contains(text, "peek=true") {

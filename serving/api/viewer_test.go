@@ -52,8 +52,6 @@ func checkSeen(t *testing.T, path, token string, code int, want []any) {
 	}
 	w := httptest.NewRecorder()
 	listen(t, f, change).handler().ServeHTTP(w, r)
-	if w.Code != code {
-		t.Errorf("got %d, want %d: %s", w.Code, code, w.Body)
-	}
+	expect.Equal(t, w.Code, code, "status of %s", w.Body)
 	expect.NoDiff(t, want, f.seen, "result")
 }

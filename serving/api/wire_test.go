@@ -267,9 +267,7 @@ func TestShutdown_CompletesRequestsInFlight(t *testing.T) {
 		default:
 			t.Error("the listener is open while the server stops")
 		}
-		if got := <-code; got != 200 {
-			t.Errorf("got %d, want 200", got)
-		}
+		expect.Equal(t, <-code, 200, "status")
 		err := <-w.ended
 		w.ended <- err
 		if err != nil {

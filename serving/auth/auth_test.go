@@ -325,13 +325,9 @@ func TestMakeSecret_ConcurrentCallersGetSameSecret(t *testing.T) {
 		callers.Wait()
 		first := <-secrets
 		for range cap(secrets) - 1 {
-			if secret := <-secrets; secret != first {
-				t.Errorf("got the secrets %q and %q, want one", first, secret)
-			}
+			expect.Equal(t, <-secrets, first, "the secret")
 		}
-		if n := created.Load(); n != 1 {
-			t.Errorf("%d callers created the file, want 1", n)
-		}
+		expect.Equal(t, created.Load(), 1, "callers that created the file")
 	}
 }
 

@@ -172,9 +172,7 @@ func TestKeys_UnknownKeysCauseFewReads(t *testing.T) {
 				t.Fatalf("got %v, want it rejected", err)
 			}
 		}
-		if n := p.requests.Load(); n != 1 {
-			t.Errorf("got %d requests, want one", n)
-		}
+		expect.Equal(t, p.requests.Load(), 1, "requests")
 	})
 }
 
@@ -207,9 +205,7 @@ func TestKeys_UnknownKeysAreRejectedDuringRead(t *testing.T) {
 			t.Errorf("a known key: got %v after %s, want it accepted at once", err, time.Since(began))
 		}
 		callers.Wait()
-		if n := waited.Load(); n != 1 {
-			t.Errorf("%d callers waited, want one", n)
-		}
+		expect.Equal(t, waited.Load(), 1, "callers that waited")
 		expect.Equal(t, time.Since(began), fetchTimeout, "the last was rejected after")
 		if err := verify(stranger); !refused(err) || time.Since(began) != fetchTimeout || p.requests.Load() != 2 {
 			t.Errorf("right after it: got %v after %s and %d requests, want it rejected at once, without a third", err, time.Since(began), p.requests.Load())

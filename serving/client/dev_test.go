@@ -66,9 +66,7 @@ func TestDev_RepeatedBatchHasOneEffect(t *testing.T) {
 	}
 	close(events)
 	must.OK(t, c.PublishAll(t.Context(), events, func(r client.Rejection) { t.Errorf("rejected: %+v", r) }, client.PublishOptions{}))
-	if requests.Load() != 2 {
-		t.Errorf("got %d requests, want the batch twice", requests.Load())
-	}
+	expect.Equal(t, requests.Load(), 2, "requests of the batch")
 
 	eventually.True(t, "five new pins", func() bool { n, err := c.Waiting(t.Context(), reader); return err == nil && n == 5 })
 	if page, err := c.Visit(t.Context(), reader, client.VisitOptions{}); err != nil || len(page.Items) != 5 {

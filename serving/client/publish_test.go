@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -103,9 +104,7 @@ func TestPublishAll_LimitsRequests(t *testing.T) {
 			}
 		}
 		slices.Sort(ids)
-		if len(slices.Compact(ids)) != 5 {
-			t.Errorf("%s: ids repeat: %q", name, ids)
-		}
+		expect.Equal(t, len(slices.Compact(ids)), 5, "%s: different ids in %q", name, ids)
 	}
 }
 

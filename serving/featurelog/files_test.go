@@ -159,9 +159,7 @@ func TestFiles_WriteEachRecordOnce(t *testing.T) {
 		}
 		w.produce(t, 100+10*round, 10)
 	}
-	if got := l.sent.Load(); got != 1 {
-		t.Errorf("%d dead letters, want 1", got)
-	}
+	expect.Equal(t, l.sent.Load(), 1, "dead letters")
 	// Another process, and a group without committed offsets.
 	w.forget(t)
 	must.OK(t, w.run(t, w.files(t, dir, l)))

@@ -80,9 +80,7 @@ func (c cluster) history(defs []feature.Definition, rows string, names ...string
 	out, readErr := os.ReadFile(files.Out)
 	if err == nil {
 		must.OK(c.t, readErr)
-		if want := strings.Count(string(out), "\n"); n != want {
-			c.t.Errorf("%d rows, want %d", n, want)
-		}
+		expect.Equal(c.t, n, strings.Count(string(out), "\n"), "rows")
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*.open")); len(left) > 0 {
 		c.t.Errorf("files are left: %v", left)
@@ -136,9 +134,7 @@ func TestHistory_Batches(t *testing.T) {
 	h := &history{defs: must.Get(chosen(definitions(t), names))(t), log: c.Log(), streams: c.Streams, deleted: map[schemas.UserID]bool{}, batch: 3}
 	var got bytes.Buffer
 	must.OK(t, h.run(t.Context(), path, &got, c.Setup().Start("", 0)))
-	if got.String() != want {
-		t.Errorf("got\n%s, want\n%s", &got, want)
-	}
+	expect.Equal(t, got.String(), want, "output")
 }
 
 // Only the actions of the batch's users, in its time and the 96 hours before it, are in memory.

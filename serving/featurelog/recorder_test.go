@@ -66,9 +66,7 @@ func (r recording) logged(t *testing.T) []schemas.LoggedFeatures {
 	var all []schemas.LoggedFeatures
 	for _, out := range r.sent.records {
 		rec := must.Get(r.logs.Decode(out.Value))(t)
-		if string(out.Key) != rec.Entity {
-			t.Errorf("key %q of %s", out.Key, rec.Entity)
-		}
+		expect.Equal(t, string(out.Key), rec.Entity, "key")
 		all = append(all, *rec)
 	}
 	return all

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -53,9 +54,7 @@ func TestPool_OmitsDeletedPins(t *testing.T) {
 			same(t, "items", got, c.want)
 			same(t, "total", pool.Total, c.total)
 			same(t, "source", pool.Source, c.source)
-			if asked := r.store.facts.hits.Load() > 0; asked != (c.err != nil) {
-				t.Errorf("the fault was hit: %t", asked)
-			}
+			expect.Equal(t, r.store.facts.hits.Load() > 0, c.err != nil, "the fault was hit")
 		})
 	}
 }

@@ -279,9 +279,7 @@ func (r *rig) checkSettled(t *testing.T, want schemas.Outcome) {
 		all = []settled{{"served-1", want}}
 	}
 	same(t, "settled", r.gen.settled, all)
-	if published := len(r.log.published) == 1; published != (want == schemas.Acknowledged) {
-		t.Errorf("published %d times, outcome %q", len(r.log.published), want)
-	}
+	expect.Equal(t, len(r.log.published) == 1, want == schemas.Acknowledged, "published with outcome %q", want)
 }
 
 // checkFaultsWereHit fails if an injected fault did not occur. Only the fault of the log may be unused: without a chunk
@@ -289,9 +287,7 @@ func (r *rig) checkSettled(t *testing.T, want schemas.Outcome) {
 func (r *rig) checkFaultsWereHit(t *testing.T) {
 	t.Helper()
 	for name, f := range map[string]*fault{"generator": &r.gen.fault, "feed": &r.store.feed, "facts": &r.store.facts} {
-		if set := f.delay > 0 || f.err != nil; set != (f.hits.Load() > 0) {
-			t.Errorf("%s: fault set %v, hit %d times", name, set, f.hits.Load())
-		}
+		expect.Equal(t, f.delay > 0 || f.err != nil, f.hits.Load() > 0, "%s: a fault is set, and was hit", name)
 	}
 	chunk := r.gen.fault.delay < time.Second && r.gen.fault.err == nil
 	if set := r.log.fault.delay > 0 || r.log.fault.err != nil; chunk && set != (r.log.fault.hits.Load() > 0) {

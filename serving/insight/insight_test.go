@@ -86,9 +86,7 @@ func TestService_AddsUpAllPartitions(t *testing.T) {
 		t.Errorf("funnel: got %+v, %v, want %+v", steps, err, want)
 	}
 	for p := range int32(partitions) {
-		if requested[p] != 4 {
-			t.Errorf("partition %d was requested %d times, want once for each answer", p, requested[p])
-		}
+		expect.Equal(t, requested[p], 4, "requests of partition %d, one for each answer", p)
 	}
 }
 
@@ -146,9 +144,7 @@ func TestService_BoundsTimeAndRequests(t *testing.T) {
 		if answers[0] != nil && answers[1] != nil || !errors.Is(stdcmp.Or(answers[0], answers[1]), context.DeadlineExceeded) || time.Since(start) != time.Minute {
 			t.Errorf("after %s: got %v, want an answer, and an error after a minute", time.Since(start), answers)
 		}
-		if most.Load() != 8 {
-			t.Errorf("%d requests at a time, want 8", most.Load())
-		}
+		expect.Equal(t, most.Load(), 8, "requests at a time")
 	})
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 // clock is a clock that tests set.
@@ -145,17 +147,13 @@ func TestGates_FollowLoad(t *testing.T) {
 	if bounds[0] != 409 || bounds[1] != 327 || bounds[19] != DefaultConfig().MinConcurrency {
 		t.Errorf("overloaded: got %v, want a fifth less each time, down to %d", bounds, DefaultConfig().MinConcurrency)
 	}
-	if n := g.Bounds()["operate"]; n != DefaultConfig().MinConcurrency {
-		t.Errorf("a class with few requests in flight: got %d", n)
-	}
+	expect.Equal(t, g.Bounds()["operate"], DefaultConfig().MinConcurrency, "slots of a class with few requests in flight")
 	m.wait = time.Millisecond
 	for range 100 {
 		c.add(every)
 		fill()
 	}
-	if n := g.Bounds()["feed"]; n != 512 {
-		t.Errorf("after the overload: got %d slots, want all again", n)
-	}
+	expect.Equal(t, g.Bounds()["feed"], 512, "slots after the overload")
 }
 
 // An admitted request can return after waiting, even during overload, as long as there are free slots.
@@ -220,9 +218,7 @@ func TestGates_IgnoreFewMeasurements(t *testing.T) {
 	g.Enter("x")
 	c.add(every)
 	g.Enter("x")
-	if n := g.Bounds()["x"]; n != 512 {
-		t.Errorf("got %d slots, want 512", n)
-	}
+	expect.Equal(t, g.Bounds()["x"], 512, "slots")
 }
 
 func TestLongest(t *testing.T) {

@@ -415,9 +415,7 @@ func TestHandler_ReceivesDeadline(t *testing.T) {
 	r.Header.Set(waitsFor, "soon")
 	w := httptest.NewRecorder()
 	Handler(Local{Generator: deadlineRecorder{&fakeGenerator{}, left}}).ServeHTTP(w, r)
-	if w.Code != http.StatusBadRequest {
-		t.Errorf("an invalid time: got %d, want 400", w.Code)
-	}
+	expect.Equal(t, w.Code, http.StatusBadRequest, "status for an invalid time")
 }
 
 // A call without a deadline ends nevertheless, whether the owner hangs or there is none, because its caller occupies a slot
@@ -511,9 +509,7 @@ func TestHandler_RejectsInvalidCalls(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, httptest.NewRequest(c.method, c.path, strings.NewReader(c.body)))
-			if w.Code != c.code {
-				t.Errorf("got %d %s, want %d", w.Code, w.Body, c.code)
-			}
+			expect.Equal(t, w.Code, c.code, "status of %s", w.Body)
 		})
 	}
 }

@@ -112,9 +112,7 @@ func TestProcesses_QueriesAllInParallel(t *testing.T) {
 	}
 	var got []string
 	for i, h := range heard {
-		if h.Address != e.addresses[i] {
-			t.Errorf("answer %d is of %s, want %s", i, h.Address, e.addresses[i])
-		}
+		expect.Equal(t, h.Address, e.addresses[i], "address of answer %d", i)
 		text := string(h.Status)
 		for _, cause := range []string{"context canceled", "connection refused", "it broke", "404 Not Found"} {
 			if h.Err != nil && strings.Contains(h.Err.Error(), cause) {

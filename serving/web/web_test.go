@@ -100,16 +100,12 @@ func TestScripts_UseOnlyThePage(t *testing.T) {
 		}
 		for _, m := range regexp.MustCompile(`\$\('([\w-]+)'\)`).FindAllStringSubmatch(script, -1) {
 			used++
-			if !strings.Contains(page, `id="`+m[1]+`"`) {
-				t.Errorf("%s uses #%s, which is not on the page", path, m[1])
-			}
+			expect.Contains(t, page, `id="`+m[1]+`"`, "the page, with an element that %s uses", path)
 		}
 	}
 	docs := text(t, "/docs")
 	for _, m := range regexp.MustCompile(`byId\('([\w-]+)'\)`).FindAllStringSubmatch(scripts(t)["/js/docs.js"], -1) {
-		if !strings.Contains(docs, `id="`+m[1]+`"`) {
-			t.Errorf("/js/docs.js uses #%s, which is not on its page", m[1])
-		}
+		expect.Contains(t, docs, `id="`+m[1]+`"`, "the page, with an element that /js/docs.js uses")
 	}
 	if used < 50 {
 		t.Errorf("the scripts use %d elements, want at least 50", used)
@@ -155,8 +151,6 @@ func TestScripts_ImportsExist(t *testing.T) {
 func TestPage_FieldsHaveLabels(t *testing.T) {
 	page := text(t, "/")
 	for _, m := range regexp.MustCompile(`<(?:input|select|textarea) id="([\w-]+)"`).FindAllStringSubmatch(page, -1) {
-		if !strings.Contains(page, `for="`+m[1]+`">`) {
-			t.Errorf("#%s has no label", m[1])
-		}
+		expect.Contains(t, page, `for="`+m[1]+`">`, "the page, with a label")
 	}
 }

@@ -102,9 +102,7 @@ func TestChart_GoMemoryLimitFitsContainer(t *testing.T) {
 			}
 		}
 	})
-	if roles != 9 {
-		t.Errorf("found GOMEMLIMIT in %d containers, want 9", roles)
-	}
+	expect.Equal(t, roles, 9, "containers with GOMEMLIMIT")
 }
 
 // variable returns the value of an environment variable of a container.
@@ -257,11 +255,7 @@ func TestChart_InstallsAlertsAndDashboard(t *testing.T) {
 				t.Errorf("the dashboard %s differs from the file", name)
 			}
 		}
-		if m.Labels["grafana_dashboard"] != "1" {
-			t.Error("the sidecar of Grafana does not find the dashboards")
-		}
+		expect.Equal(t, m.Labels["grafana_dashboard"], "1", "label by which the sidecar of Grafana finds dashboards")
 	}
-	if installed != 1 {
-		t.Errorf("found %d ConfigMaps with dashboards, want 1", installed)
-	}
+	expect.Equal(t, installed, 1, "ConfigMaps with dashboards")
 }

@@ -56,9 +56,7 @@ func TestRelease_HasSignedArtifacts(t *testing.T) {
 // The build context of the image must contain all Go files of the program, and the chart must use the image.
 func TestRelease_ImageContextIsComplete(t *testing.T) {
 	image := loadRelease(t).DockersV2[0]
-	if got := fmt.Sprint(image.Images, image.Platforms); got != "[ghcr.io/smartfeed/smartfeed] [linux/amd64 linux/arm64]" {
-		t.Errorf("the image is %s", got)
-	}
+	expect.Equal(t, fmt.Sprint(image.Images, image.Platforms), "[ghcr.io/smartfeed/smartfeed] [linux/amd64 linux/arm64]", "the image")
 	expect.Equal[any](t, loadChart(t).Values["image"].(map[string]any)["repository"], image.Images[0], "the image of the chart")
 	for _, file := range image.ExtraFiles {
 		if _, err := os.Stat(file); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -76,9 +77,7 @@ func TestPause_FencesLateWrites(t *testing.T) {
 			t.Errorf("%s: rows %v, want one that counts %d", owner, got, rounds)
 		}
 	}
-	if got := len(proctest.Drain(w, w.Streams.EdgeWeights)); got != users*rounds {
-		t.Errorf("%d records emitted, want %d", got, users*rounds)
-	}
+	expect.Equal(t, len(proctest.Drain(w, w.Streams.EdgeWeights)), users*rounds, "emitted records")
 	if lost.Hits(kmsg.EndTxn) == 0 || lost.Hits(kmsg.Produce) == 0 {
 		t.Errorf("%d responses to EndTxn lost, %d to Produce: want some", lost.Hits(kmsg.EndTxn), lost.Hits(kmsg.Produce))
 	}

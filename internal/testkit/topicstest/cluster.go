@@ -21,6 +21,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -257,9 +258,7 @@ func (c *Cluster) DeadLetters(n int) (deadLetters []schemas.DeadLetter) {
 			deadLetters = append(deadLetters, *deadLetter)
 		})
 	}
-	if len(deadLetters) != n {
-		c.t.Errorf("got %d dead letters, want %d", len(deadLetters), n)
-	}
+	expect.Equal(c.t, len(deadLetters), n, "dead letters")
 	return deadLetters
 }
 

@@ -62,9 +62,7 @@ func TestRun_LimitsEachCheck(t *testing.T) {
 		return fmt.Errorf("wait: %w", ctx.Err())
 	}}
 	results := doctor.Run(t.Context(), time.Millisecond, hangs, says("other", "", fine))
-	if got, want := lines(results), "hangs problem wait: no response within 1ms\nother ok fine"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	expect.Equal(t, lines(results), "hangs problem wait: no response within 1ms\nother ok fine", "results")
 	if results[0].Took < time.Millisecond {
 		t.Errorf("took %s, want at least the timeout", results[0].Took)
 	}

@@ -100,9 +100,7 @@ func TestShiftTo_MovesAllTimesEqually(t *testing.T) {
 
 func TestShiftTo_WithoutActions(t *testing.T) {
 	d := &Dataset{}
-	if got := d.ShiftTo(utc(listening).Add(time.Hour)); got != time.Hour {
-		t.Errorf("shift %s, want 1h", got)
-	}
+	expect.Equal(t, d.ShiftTo(utc(listening).Add(time.Hour)), time.Hour, "shift")
 }
 
 // files returns the tiny set with one file replaced.

@@ -66,9 +66,7 @@ func events[T any](t *testing.T, k topics.Kafka, s topics.Stream[T], event func(
 		for _, r := range fetches.Records() {
 			rec := must.Get(s.Decode(r.Value))(t)
 			e := event(rec)
-			if e.Key() != string(r.Key) {
-				t.Errorf("event %s: key %q, want %q", e.ID, r.Key, e.Key())
-			}
+			expect.Equal(t, e.Key(), string(r.Key), "key of event %s", e.ID)
 			if before, ok := values[e.ID]; ok && before != string(r.Value) {
 				t.Errorf("event %s has two different bodies", e.ID)
 			}
@@ -130,9 +128,7 @@ func TestSummary_ReportsResults(t *testing.T) {
 			summary := must.Get(importTiny(t.Context(), t, s, time.Now()))(t)
 			out := text(t, summary)
 			for _, want := range c.want {
-				if !strings.Contains(out, want) {
-					t.Errorf("got\n%swant %q in it", out, want)
-				}
+				expect.Contains(t, out, want, "output")
 			}
 		})
 	}
@@ -183,8 +179,6 @@ func TestSummary_HasPhases(t *testing.T) {
 		t.Errorf("want the processing time of all phases: %+v", summary.Phases)
 	}
 	for _, want := range []string{"importing 4 users, 10 follows, 5 pins, 4 actions", "skipping 2 tag rows", "--last-action 2"} {
-		if !strings.Contains(announced.String(), want) {
-			t.Errorf("no %q in\n%s", want, &announced)
-		}
+		expect.Contains(t, announced.String(), want, "announced")
 	}
 }
