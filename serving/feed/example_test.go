@@ -25,6 +25,25 @@ func (unavailable) Chunk(context.Context, schemas.ChunkRequest) (*schemas.Chunk,
 func (unavailable) Settle(schemas.UserID, string, schemas.Outcome)       {}
 func (unavailable) Waiting(context.Context, schemas.UserID) (int, error) { return 0, errUnavailable }
 
+type acknowledging struct{}
+
+func (acknowledging) Publish(context.Context, *schemas.Served) (schemas.Outcome, error) {
+	return schemas.Acknowledged, nil
+}
+
+const viewer schemas.UserID = "user:viewer"
+
+// materialized returns a materialized feed of two pins by an author whom the viewer follows.
+func materialized() (b feedstore.Batch) {
+	for i, pin := range []schemas.PinID{"pin:1", "pin:2"} {
+		b.Entries = append(b.Entries, schemas.FeedEntry{User: viewer, Position: int64(i + 1), ServedItem: schemas.ServedItem{
+			Pin: pin, Source: schemas.Following, Facets: schemas.Facets{Author: "user:author"},
+		}})
+	}
+	b.Edges = []schemas.Edge{{User: viewer, Other: "user:author", Kind: schemas.FollowEdge, Live: true, Time: 1}}
+	return b
+}
+
 // A visit always gets an answer. Without the generator it is the materialized feed, and Degraded names the missing part.
 func ExampleService_Visit() {
 	if err := visit(context.Background()); err != nil {
@@ -46,7 +65,7 @@ func visit(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if err := store.Write(ctx, materialized(2)); err != nil {
+	if err := store.Write(ctx, materialized()); err != nil {
 		return err
 	}
 
