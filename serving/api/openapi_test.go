@@ -150,27 +150,6 @@ func TestDocument_ReferencesResolve(t *testing.T) {
 	}
 }
 
-// A path parameter that is undocumented, or that occurs in no path, breaks generated clients.
-func TestDocument_PathParameters(t *testing.T) {
-	doc := document(t)
-	eachOperation(t, doc, func(method, path string, op object) {
-		var got, want []string
-		for _, m := range regexp.MustCompile(`{(\w+)}`).FindAllStringSubmatch(path, -1) {
-			want = append(want, m[1])
-		}
-		list, _ := op["parameters"].([]any)
-		for _, p := range list {
-			p := must.Get(resolve(doc, p.(object)))(t)
-			if p["in"] == "path" {
-				got = append(got, p["name"].(string))
-			}
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s %s: got path parameters %q, want %q", method, path, got, want)
-		}
-	})
-}
-
 // The answers to all requests in this package's tables have documented statuses, types and forms, and every documented
 // status occurs.
 func TestDocument_MatchesAnswers(t *testing.T) {
