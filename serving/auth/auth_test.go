@@ -272,13 +272,8 @@ func TestMint_FollowsConfiguredIdentities(t *testing.T) {
 
 // A subject with a user's prefix but an invalid name is not a service either: a service's scopes would count.
 func TestIdentities_InvalidUserIsNotAService(t *testing.T) {
-	secret := strings.Repeat("s", MinSecretBytes)
-	cfg := DefaultConfig()
-	cfg.SecretFile = write(t, secret)
-	v := verifier(t, cfg, nil)
 	for _, subject := range []string{"user:", "user:x\u0007", "user:a\u0000", "user:\ufffd\u0085", "user:\n"} {
-		token := signer{jwt.SigningMethodHS256, "", []byte(secret), nil}.sign(t, jwt.MapClaims{"sub": subject, "scope": "feed"})
-		got, err := v.Verify(t.Context(), token)
+		got, err := identified(t, settings.Defaults[Identities](), jwt.MapClaims{"sub": subject, "scope": "feed"})
 		var refused *TokenError
 		if !errors.As(err, &refused) || got.Subject != "" || got.HasScope(Feed) || strings.Contains(err.Error(), subject) {
 			t.Errorf("%q: got %+v, %v, want it rejected", subject, got, err)

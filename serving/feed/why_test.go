@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -28,11 +26,8 @@ func (e *fakeExplainer) Why(ctx context.Context, r schemas.WhyRequest) (*schemas
 
 func newWhyRig(t *testing.T) (*rig, *fakeExplainer) {
 	t.Helper()
-	r, e := &rig{store: newFakeStore()}, &fakeExplainer{}
-	r.Service = must.Get(New(DefaultConfig(), Deps{
-		Generator: &fakeGenerator{}, Explainer: e, Store: r.store, Served: &fakeLog{}, CursorKey: []byte("0123456789abcdef"),
-		Now: func() time.Time { return time.UnixMicro(77) }, Metrics: prometheus.NewRegistry(),
-	}))(t)
+	r, e := newRig(t, nil), &fakeExplainer{}
+	r.deps.Explainer, r.deps.Now = e, func() time.Time { return time.UnixMicro(77) }
 	return r, e
 }
 
