@@ -110,10 +110,6 @@ func TestCommands_RejectWrongUsage(t *testing.T) {
 			}
 		}
 	}
-	code, _, errOut := execute(t, nil, "query")
-	if want := "smartfeed query: want one of the commands"; code != 2 || !strings.Contains(errOut, want) {
-		t.Errorf("query: exit code %d, %q; want %q", code, errOut, want)
-	}
 }
 
 // deaf is an address at which no server listens.

@@ -33,7 +33,7 @@ func TestPrintTables(t *testing.T) {
 		`[{"id":"a","n":5,"x":null},{"n":25,"id":"b","more":true}]`:         "ID   N  MORE\na    5\nb   25  true\n",
 		`[{"id":"a","l":[{"p":1,"m":[{"q":2}]}]},{"id":"b","l":[{"p":3}]}]`: "ID\na\nb\n\nl\nID  P\na   1\nb   3\n\nl.m\nID  P  Q\na   1  2\n",
 		`[{"o":{"k":["` + long + `"]}}]`:                                    "O\n{k: [" + long[:maxNested-6] + "…\n",
-		`{"s":"\u001b\ud83d\ude00"}`:                                        "s  \uFFFD\U0001F600\n",
+		`{"s":"\u001b[2J\t\u202e\ud83d\ude00"}`:                             "s  \uFFFD[2J\uFFFD\uFFFD\U0001F600\n",
 	} {
 		var out strings.Builder
 		if err := printTables(&out, json.RawMessage(value), nil); err != nil || out.String() != want {

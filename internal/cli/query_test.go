@@ -277,18 +277,6 @@ func TestQueryFeed_StopsAtRepeatedCursor(t *testing.T) {
 	}
 }
 
-func TestTables_ReplaceControlCharacters(t *testing.T) {
-	hostile := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		pin := feed.Pin{ID: "pin:1", Title: "a\x1b[2Jb\nc\td\u202e"}
-		_ = json.NewEncoder(w).Encode(feed.Page{Items: []feed.Item{{Pin: pin}}, Degraded: []string{}})
-	}))
-	defer hostile.Close()
-	got, err := query(t, hostile.URL, "feed", "user:a")
-	if err != nil || !strings.Contains(got, "a�[2Jb; c�d�") {
-		t.Errorf("got %v %q, want a title without control characters", err, got)
-	}
-}
-
 func TestQueryGet_ReportsRefusals(t *testing.T) {
 	addr := newServer(t)
 	for _, path := range []string{"interests/interest:tea/engagement?days=401", "dictionary?state=odd&limit=25", "dead-letters/retries?state=lost&limit=25"} {
