@@ -400,9 +400,7 @@ func TestWait_IncludesPinot(t *testing.T) {
 	if out, err := wait("1m"); err != nil {
 		t.Errorf("Pinot has all actions, but the command wait fails: %v, %s", err, out)
 	}
-	if err := s.Wait(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, s.Wait(t.Context()))
 	eventually.True(t, "the gauge reports no waiting actions", func() bool { return seconds() < 1 })
 	answer, err := s.features.Answer(t.Context(), feature.Request{Features: []string{"all"}, Users: []schemas.UserID{"user:0"}})
 	if err != nil || answer.Fresh == nil || !answer.Fresh.Equal(time.Unix(1, 0)) {

@@ -99,9 +99,7 @@ func TestOpenFeedStore_FillsEachStoreWithItsOwnGroup(t *testing.T) {
 			stores = append(stores, store())
 		}
 		expect.NoDiff(t, c.stores, stores, "%s: stores", name)
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, p.Close())
 	}
 }
 
@@ -114,9 +112,7 @@ func TestOpenOwnSinks_FillsNoCluster(t *testing.T) {
 	if len(p.components) != 2 || p.components[0].Name != "feed-store-primary" || p.components[1].Name != "configuration" {
 		t.Errorf("components %+v, want only the connection to the cluster, and the reload that every process has", p.components)
 	}
-	if err := p.Close(); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, p.Close())
 	file := filepath.Join(t.TempDir(), "smartfeed.yaml")
 	must.OK(t, os.WriteFile(file, []byte("materialize: {store: green}\n"), 0o600))
 	if out, err := runCommand(t.Context(), "config", "check", "--config", file); err == nil || !strings.Contains(err.Error(), "store") {

@@ -67,9 +67,7 @@ func described(t *testing.T, found map[string]metric, cfg Config, pieces ...open
 		}
 		found[m[1]] = metric{m[2], kind, append(found[m[1]].labels, labels...)}
 	}
-	if err := p.Close(); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, p.Close())
 }
 
 // kindOf returns the kind of a metric without values, by its name. Gauges in seconds always have a value.

@@ -38,11 +38,7 @@ func TestReadiness_ReportsProgressOfGroup(t *testing.T) {
 // Before Run, every component is not ready, and the global tables are unread.
 func TestReadiness_NamesEveryPartBeforeRun(t *testing.T) {
 	p := must.Get(openApp(t.Context(), testConfig(t.TempDir()), slog.New(slog.DiscardHandler), everything()))(t)
-	defer func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	defer func() { must.OK(t, p.Close()) }()
 	got := p.missing()
 	for _, want := range []string{
 		"http is idle", "materialize is idle", "objects has no partitions yet: it is joining its consumer group",

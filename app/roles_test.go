@@ -28,11 +28,7 @@ func startBroker(t *testing.T) *embedded.Server {
 	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
 	broker := must.Get(embedded.Start(t.Context(), cfg, log))(t)
-	t.Cleanup(func() {
-		if err := broker.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.OK(t, broker.Close()) })
 	if out, err := runCommand(t.Context(), "topics", "apply", "--kafka", broker.Kafka(0).Brokers[0], "--registry", broker.RegistryURL()); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

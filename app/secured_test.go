@@ -186,9 +186,7 @@ func openStore(t *testing.T, name string, cfg cassandra.Config, at cassandra.Clu
 	go func() { ended <- s.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		must.OK(t, <-ended)
 	})
 	eventually.True(t, "the store has a session", s.Connected)
 	return s

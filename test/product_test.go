@@ -135,9 +135,7 @@ func (p *product) simulate() {
 	}()
 	p.t.Cleanup(func() {
 		stop()
-		if err := <-done; err != nil {
-			p.t.Error(err)
-		}
+		must.OK(p.t, <-done)
 	})
 	select {
 	case <-loaded:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 type example struct {
@@ -35,9 +36,7 @@ func TestDefaults_ReadsEveryKindOfField(t *testing.T) {
 		got.Inner.Wait != 3*time.Second {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if err := Validate(got); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, Validate(got))
 }
 
 func TestValidate_ReportsEveryFieldOutOfRange(t *testing.T) {

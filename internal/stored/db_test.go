@@ -38,9 +38,7 @@ func TestDB_CloseWaitsForUse(t *testing.T) {
 		}
 	}
 	close(leave)
-	if err := errors.Join(<-used, <-closed); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, errors.Join(<-used, <-closed))
 	expect.Is(t, db.Use(func(*pebble.DB) error { return nil }), errClosed, "use of a closed database")
 	if err := db.Close(); err != nil {
 		t.Errorf("close again: %v", err)

@@ -36,9 +36,7 @@ func TestOpen_ChecksFormat(t *testing.T) {
 			t.Errorf("%s: got %v, want %q and the directory", test.name, err, test.want)
 		}
 		if err == nil {
-			if err := db.Close(); err != nil {
-				t.Error(err)
-			}
+			must.OK(t, db.Close())
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -32,9 +33,7 @@ func sendDeletes(t *testing.T, known KnownUsers, lines string) (res *http.Respon
 		began := time.Now()
 		res = roundTrip(s, "POST", "/v1/events", lines)
 		took, published = time.Since(began), len(f.published)
-		if err := json.NewDecoder(res.Body).Decode(&p); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, json.NewDecoder(res.Body).Decode(&p))
 	})
 	return res, p, published, took
 }

@@ -478,11 +478,7 @@ func listen(t testing.TB, f *fakes, change func(*Config, *Deps)) *Server {
 		change(&cfg, &deps)
 	}
 	s := must.Get(Listen("127.0.0.1:0", cfg, deps))(t)
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.OK(t, s.Close()) })
 	return s
 }
 

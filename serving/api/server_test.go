@@ -69,9 +69,7 @@ func TestListen_ClosesAddressOnError(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the address is still in use: %v", err)
 	}
-	if err := again.Close(); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, again.Close())
 }
 
 func TestRun_ServesAgainOnSameAddress(t *testing.T) {
@@ -88,9 +86,7 @@ func TestRun_ServesAgainOnSameAddress(t *testing.T) {
 		if err != nil || res.StatusCode != 200 {
 			t.Fatalf("got %v, %v, want 200", res, err)
 		}
-		if err := res.Body.Close(); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, res.Body.Close())
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("Run: got %v, want nil", err)

@@ -183,9 +183,7 @@ func TestStream_ReleasesItsSlot(t *testing.T) {
 				must.OK(t, leave(w, conn))
 				synctest.Wait()
 				again, _ := counts(t, w)
-				if err := again.Close(); err != nil {
-					t.Error(err)
-				}
+				must.OK(t, again.Close())
 			})
 		})
 	}

@@ -65,9 +65,7 @@ func TestTLS_ReloadsCertificates(t *testing.T) {
 	go func() { ended <- s.Run(ctx) }()
 	defer func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		must.OK(t, <-ended)
 	}()
 	res, err := getTLS(s.Addr(), believesFirst)
 	if err != nil || res.StatusCode != 200 || res.ProtoMajor != 2 || s.Scheme() != "https" {

@@ -151,9 +151,7 @@ func TestServer_RejectsSlowBody(t *testing.T) {
 				if took := time.Since(start); res.StatusCode != 408 || took != w.cfg.ReadTimeout {
 					t.Errorf("got %d after %s, want 408 after %s", res.StatusCode, took, w.cfg.ReadTimeout)
 				}
-				if err := conn.Close(); err != nil {
-					t.Error(err)
-				}
+				must.OK(t, conn.Close())
 				<-gone
 			})
 			if len(f.published)+len(f.requests) > 0 {
@@ -202,9 +200,7 @@ func TestServer_BoundsRequestsInFlight(t *testing.T) {
 		if res.StatusCode != 503 || res.Header.Get("Retry-After") != "1" {
 			t.Errorf("third: got %d, Retry-After %q, want 503 and 1", res.StatusCode, res.Header.Get("Retry-After"))
 		}
-		if err := conn.Close(); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, conn.Close())
 		expect.Equal(t, w.code(t, "/healthz"), 200, "probe of a full server")
 		close(release)
 		if a, b := <-codes, <-codes; a != 200 || b != 200 {

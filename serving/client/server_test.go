@@ -43,7 +43,5 @@ func TestClient_ReadsServer(t *testing.T) {
 	}
 
 	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must.OK(t, <-ended)
 }

@@ -383,9 +383,7 @@ func TestVisit_BoundsCallsToHungStore(t *testing.T) {
 		defer cancel()
 		expect.Is(t, r.Close(ctx), context.DeadlineExceeded, "Close while calls hang")
 		close(release)
-		if err := r.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, r.Close(t.Context()))
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // fakeProcess is a process that returns a status, or fails.
@@ -107,9 +108,7 @@ func TestProcesses_QueriesAllInParallel(t *testing.T) {
 	eventually.True(t, "three calls hang, and all others have a result", func() bool { return hung.Load() == 3 && done.n.Load() == 5 })
 	cancel()
 	calling.Wait()
-	if err != nil {
-		t.Error(err)
-	}
+	must.OK(t, err)
 	var got []string
 	for i, h := range heard {
 		expect.Equal(t, h.Address, e.addresses[i], "address of answer %d", i)

@@ -122,11 +122,7 @@ func (w *Wire) Tick(group, owner string, at time.Time) {
 func (w *Wire) Hold(run func(context.Context) error) {
 	w.t.Helper()
 	stop := topicstest.Run(w.t, run)
-	w.t.Cleanup(func() {
-		if err := stop(); err != nil {
-			w.t.Error(err)
-		}
-	})
+	w.t.Cleanup(func() { must.OK(w.t, stop()) })
 }
 
 // WaitIdle waits until all groups that were ever started have processed all published records, including derived ones. It

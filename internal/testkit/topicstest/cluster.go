@@ -50,11 +50,7 @@ func Bare(t testing.TB, partitions int32) *Cluster {
 	cfg := embedded.DefaultConfig()
 	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
 	c.Server = must.Get(embedded.Start(t.Context(), cfg, c.log))(c.t)
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must.OK(t, c.Close()) })
 	c.Kafka, c.Registry = c.Server.Kafka(partitions), c.RegistryURL()
 	return c
 }
