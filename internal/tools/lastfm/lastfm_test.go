@@ -37,12 +37,6 @@ func TestEvents_MatchGoldenFile(t *testing.T) {
 	golden.Text(t, "testdata/tiny.ndjson", string(got))
 }
 
-func TestCounts_MatchTinySet(t *testing.T) {
-	got := tiny(t).Counts()
-	want := Counts{Users: 4, Follows: 10, Pins: 5, Actions: 4, Skipped: Skipped{Undated: 2, NoPin: 2}}
-	expect.Equal(t, got, want, "counts")
-}
-
 func TestEvents_AreValid(t *testing.T) {
 	d := tiny(t)
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
