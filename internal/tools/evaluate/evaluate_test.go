@@ -105,7 +105,7 @@ func TestRun_SelectsFeedAndActions(t *testing.T) {
 	}
 	_, err := Run(log, config(func(c *Config) { c.Policy = &Policy{Feed: "none"} }))
 	expect.Error(t, err, "no visits", "a feed without visits")
-	expect.Error(t, expect.ErrorOf(Run(log, config(func(c *Config) { c.Actions = []string{"nod"} }))), `labels of ["save"]`, "unlabeled action")
+	expect.Error(t, expect.ErrorOf(Run(log, config(func(c *Config) { c.Actions = []string{"nod"} }))), `labels of ["save"]`, "unlabeled")
 	failed := errors.New("disk")
 	log.Each = func(func(*training.Row) error) error { return failed }
 	expect.Is(t, expect.ErrorOf(Run(log, DefaultConfig())), failed, "a log that cannot be read")
