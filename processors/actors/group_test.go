@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/goleak"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -89,7 +89,7 @@ func TestAction_JoinedWithNewestProfile(t *testing.T) {
 	want[1].ActorAttributes = schemas.ActorAttributes{
 		Interests: []schemas.InterestID{"interest:x"}, Embedding: []float32{1, 2}, Attributes: map[string]string{"profile": "second"},
 	}
-	equal(t, "actions", want, values(proctest.Drain(w, w.Streams.ActionsEnriched)), cmpopts.EquateEmpty())
+	expect.NoDiffBut(t, cmpopts.EquateEmpty(), want, values(proctest.Drain(w, w.Streams.ActionsEnriched)), "actions")
 	deadLetters := values(proctest.Drain(w, w.Streams.DeadLetters))
 	if len(deadLetters) != 1 || deadLetters[0].Reason != `action: key "user:other": want the actor "user:eve"` {
 		t.Errorf("dead deadLetters: got %v, want only the action under another key", deadLetters)
@@ -137,7 +137,7 @@ func TestUser_DeleteDropsLaterRecords(t *testing.T) {
 	w.WaitIdle()
 
 	want := []schemas.DeletedUser{{User: "user:eve", Time: schemas.MicrosOf(at.Add(-time.Hour))}}
-	equal(t, "deleted users", want, values(proctest.Drain(w, w.Streams.UsersDeleted)))
+	expect.NoDiff(t, want, values(proctest.Drain(w, w.Streams.UsersDeleted)), "deleted users")
 	if got := len(proctest.Drain(w, w.Streams.ActionsEnriched)); got != 3 {
 		t.Errorf("%d actions forwarded, want the 3 before the delete", got)
 	}
@@ -193,7 +193,7 @@ func TestAffinities_SentAtMostOncePerInterval(t *testing.T) {
 	for _, a := range last().Top {
 		got = append(got, a.Facet)
 	}
-	equal(t, "top", want, got)
+	expect.NoDiff(t, want, got, "top")
 	checkApart(t, all, cfg.EmitInterval)
 }
 
@@ -269,8 +269,8 @@ func TestAffinities_SentOnceIfActionPrecedesTick(t *testing.T) {
 		sums = append(sums, math.Round(a.Top[0].Value))
 	}
 	want := []time.Duration{0, cfg.EmitInterval + 50*time.Millisecond, 2*cfg.EmitInterval + 50*time.Millisecond, 5 * cfg.EmitInterval}
-	equal(t, "times of sending after the first action", want, sent)
-	equal(t, "clicks in the sent affinities", []float64{1, 3, 4, 5}, sums)
+	expect.NoDiff(t, want, sent, "times of sending after the first action")
+	expect.NoDiff(t, []float64{1, 3, 4, 5}, sums, "clicks in the sent affinities")
 }
 
 func TestEdgeWeight_ChangesInStepsAndDecays(t *testing.T) {
@@ -293,7 +293,7 @@ func TestEdgeWeight_ChangesInStepsAndDecays(t *testing.T) {
 		return list
 	}
 	w.Eventually("the weight has decayed to 1", func() bool { m := moves(); return len(m) > 0 && m[len(m)-1] == 1 })
-	equal(t, "weights", []float32{1.5, 1}, moves())
+	expect.NoDiff(t, []float32{1.5, 1}, moves(), "weights")
 	all := values(proctest.Drain(w, w.Streams.EdgeWeights))
 	faded := all[1].Time.Time().Sub(at)
 	if want := time.Duration(math.Log2(7/2.4) * float64(cfg.AffinityHalfLife)); faded < want {
@@ -378,7 +378,7 @@ func TestActors_ExactlyOnceThroughKills(t *testing.T) {
 		}
 		seen[e.ID] = true
 	}
-	equal(t, "actions forwarded", users*perUser*rounds, len(seen))
+	expect.NoDiff(t, users*perUser*rounds, len(seen), "actions forwarded")
 	last := map[schemas.UserID]float64{}
 	w.Eventually("the affinities include all actions", func() bool {
 		for _, a := range values(proctest.Drain(w, w.Streams.Affinities)) {
@@ -424,7 +424,7 @@ func TestAction_JoinsAndEmbeddings(t *testing.T) {
 		{Pin: "pin:1", Time: schemas.MicrosOf(at), Embedding: []float32{1, 2}},
 	}
 	records := proctest.Drain(w, w.Streams.PinActors)
-	equal(t, "embeddings of actors", want, values(records))
+	expect.NoDiff(t, want, values(records), "embeddings of actors")
 	// Affinities count attributes that are not joined: 4.1 for the author, of which 1 is from the click.
 	w.Eventually("the affinity for the author includes the click", func() bool {
 		for _, a := range values(proctest.Drain(w, w.Streams.Affinities)) {
@@ -436,12 +436,4 @@ func TestAction_JoinsAndEmbeddings(t *testing.T) {
 		}
 		return false
 	})
-}
-
-// equal fails the test if got differs from want. what describes the values.
-func equal[V any](t *testing.T, what string, want, got V, opts ...gocmp.Option) {
-	t.Helper()
-	if diff := gocmp.Diff(want, got, opts...); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
 }

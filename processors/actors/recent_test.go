@@ -12,6 +12,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -78,7 +79,7 @@ func TestRelate_ActionsCloseInTime(t *testing.T) {
 	}
 	slices.Sort(got)
 	slices.Sort(want)
-	equal(t, "requests", want, got)
+	expect.NoDiff(t, want, got, "requests")
 	first := records[slices.IndexFunc(records, func(r proctest.Record[schemas.RelatedRequest]) bool { return r.Value.Pin.ID == "pin:2" })].Value
 	wantPin := schemas.Neighbor{ID: "pin:2", Version: 2, Facets: schemas.Facets{Author: "user:ada"}, Created: 5, Quality: 2}
 	if diff := gocmp.Diff(wantPin, first.Pin, cmpopts.EquateEmpty()); diff != "" || first.User != "user:eve" || first.Weight != 3 {

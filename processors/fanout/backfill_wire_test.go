@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -41,16 +42,16 @@ func TestBackfill_BoundedForTogglingFollower(t *testing.T) {
 	w.WaitIdle()
 	publish(w, follow("last", toggles, fan, schemas.Follow, author))
 	w.WaitIdle()
-	equal(t, "pins delivered before the end of the interval", immediate*pins, delivered())
-	equal(t, "deferred_backfills", int64(toggles/2-immediate+1), m.Status(topics.Fanout).Effects["deferred_backfills"])
+	expect.NoDiff(t, immediate*pins, delivered(), "pins delivered before the end of the interval")
+	expect.NoDiff(t, int64(toggles/2-immediate+1), m.Status(topics.Fanout).Effects["deferred_backfills"], "deferred_backfills")
 	m.Kill()
 	m.Restart()
 	w.Tick(topics.Fanout, author, time.Now().Add(2*time.Hour))
 	w.WaitIdle()
-	equal(t, "pins delivered after the interval", immediate*pins+pins+1, delivered())
+	expect.NoDiff(t, immediate*pins+pins+1, delivered(), "pins delivered after the interval")
 	w.Tick(topics.Fanout, author, time.Now().Add(4*time.Hour))
 	w.WaitIdle()
-	equal(t, "pins delivered after the second tick", immediate*pins+pins+1, delivered())
+	expect.NoDiff(t, immediate*pins+pins+1, delivered(), "pins delivered after the second tick")
 }
 
 // A deferred backfill is not delivered to a user who no longer follows.

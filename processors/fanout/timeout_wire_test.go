@@ -53,7 +53,7 @@ func TestWalk_ContinuesWithoutStalledPartition(t *testing.T) {
 		}
 		w.WaitIdle()
 	}
-	expect(t, w, author, want)
+	expectDeliveries(t, w, author, want)
 
 	for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
 		if r.Partition == held && len(r.Value.Continuation) > 0 {
@@ -61,7 +61,7 @@ func TestWalk_ContinuesWithoutStalledPartition(t *testing.T) {
 		}
 	}
 	w.WaitIdle()
-	expect(t, w, author, want)
+	expectDeliveries(t, w, author, want)
 	status := m.Status(topics.Fanout)
 	if status.Effects["timed_out_steps"] == 0 || status.Dropped["old_step"] == 0 {
 		t.Errorf("effects %v, dropped %v: want timed_out_steps and old_step", status.Effects, status.Dropped)

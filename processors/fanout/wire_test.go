@@ -12,6 +12,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -122,10 +123,10 @@ func byUser(a, b delivered) int {
 	return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Pin, b.Pin), cmp.Compare(a.Version, b.Version))
 }
 
-func expect(t *testing.T, w *proctest.Wire, followee string, want []delivered) {
+func expectDeliveries(t *testing.T, w *proctest.Wire, followee string, want []delivered) {
 	t.Helper()
 	got, _ := deliveries(t, w, followee)
-	equal(t, fmt.Sprintf("deliveries of %s", followee), want, got)
+	expect.NoDiff(t, want, got, "deliveries of %s", followee)
 }
 
 // edgesOf returns the newest edge of each register.
@@ -190,7 +191,7 @@ func TestFanout_DeliversEachVersionOnceThroughKills(t *testing.T) {
 	}
 	w.WaitIdle()
 	slices.SortFunc(want, byUser)
-	expect(t, w, author, want)
+	expectDeliveries(t, w, author, want)
 	steps := proctest.Drain(w, w.Streams.FanoutLoop)
 	// Ten followers: 3, 3, 3, 1; and one more for a walk that was queued.
 	if got, least := len(steps), pins*3; got < least || got > least+pins {
@@ -240,7 +241,7 @@ func TestEdges_EitherActiveOrInactive(t *testing.T) {
 	w.WaitIdle()
 	for _, kind := range []byte{'a', 'l'} {
 		slices.Sort(want[kind])
-		equal(t, fmt.Sprintf("edges of kind %q", kind), want[kind], rowsOf(w, author, kind))
+		expect.NoDiff(t, want[kind], rowsOf(w, author, kind), "edges of kind %q", kind)
 	}
 	// A new pin skips inactive followers; a later version of it does not.
 	first := pinOf(author, 1, 0)
@@ -254,7 +255,7 @@ func TestEdges_EitherActiveOrInactive(t *testing.T) {
 		versions[b.Version]++
 	}
 	active := len(want['l'])
-	equal(t, "deliveries by version", map[schemas.Version]int{first.Version: active, second.Version: active + len(want['a'])}, versions)
+	expect.NoDiff(t, map[schemas.Version]int{first.Version: active, second.Version: active + len(want['a'])}, versions, "deliveries by version")
 }
 
 // slots returns the pins in a followee's slots; the value is true for withdrawn pins.
@@ -325,7 +326,7 @@ func TestSlots_HoldBestPins(t *testing.T) {
 		}
 	}
 	w.WaitIdle()
-	equal(t, "pins in slots, true if withdrawn", bestOf(published, limit), slots(t, w, author))
+	expect.NoDiff(t, bestOf(published, limit), slots(t, w, author), "pins in slots, true if withdrawn")
 }
 
 // A followee that is pushed again keeps its slots until the pools have applied the last delivery of its recents.
@@ -356,7 +357,7 @@ func testSlotsAreFreed(t *testing.T, left int, stuck ...schemas.PinID) {
 	}
 	w.Start("b", relay(w, stuck...))
 	w.WaitIdle()
-	equal(t, "remaining slots", left, len(slots(t, w, author)))
+	expect.NoDiff(t, left, len(slots(t, w, author)), "remaining slots")
 	if len(stuck) > 0 {
 		return
 	}
@@ -367,7 +368,7 @@ func testSlotsAreFreed(t *testing.T, left int, stuck ...schemas.PinID) {
 			want = append(want, delivered{schemas.UserID(fmt.Sprintf("user:%d", n)), p.Pin, p.Version, 1})
 		}
 	}
-	expect(t, w, author, want)
+	expectDeliveries(t, w, author, want)
 }
 
 // A lowered cap is enforced in steps that fit the bounds of a record.
@@ -452,7 +453,7 @@ func TestSlots_ReusedWhileFreeing(t *testing.T) {
 	w.WaitIdle()
 	say(900, 4e6) // triggers the switch if slots were being freed at the last publication
 	w.WaitIdle()
-	equal(t, "pins in slots, true if withdrawn", bestOf(published, limit), slots(t, w, author))
+	expect.NoDiff(t, bestOf(published, limit), slots(t, w, author), "pins in slots, true if withdrawn")
 	noDeadLetters(t, w)
 	if kinds := continuations(w); kinds["free"] == 0 || kinds["fill"] == 0 {
 		t.Errorf("continuations %v: want some of each kind", kinds)
@@ -515,7 +516,7 @@ func TestBackfill_PortionsHaveBestRecents(t *testing.T) {
 		p := longPin(author, n)
 		want = append(want, delivered{"user:fan", p.Pin, p.Version, 1})
 	}
-	expect(t, w, author, want)
+	expectDeliveries(t, w, author, want)
 	if continuations(w)["backfill"] == 0 {
 		t.Error("one record delivered all recents")
 	}
@@ -580,7 +581,7 @@ func TestFanout_SplitsLongPins(t *testing.T) {
 	announce(w, author, last)
 	publish(w, follow("one more", 0, "user:more", schemas.Follow, author))
 	w.WaitIdle()
-	equal(t, "slots, true if withdrawn", published, slots(t, w, author))
+	expect.NoDiff(t, published, slots(t, w, author), "slots, true if withdrawn")
 	publish(w,
 		follow("unfollow 0", 1, "user:0", schemas.Unfollow, author), follow("unfollow 1", 1, "user:1", schemas.Unfollow, author),
 		follow("a tenth", 1, "user:more", schemas.Unfollow, author))
@@ -625,7 +626,7 @@ func TestWalks_OfOneFolloweeRunInSequence(t *testing.T) {
 	}
 	w.WaitIdle()
 	slices.SortFunc(want, byUser)
-	expect(t, w, author, want)
+	expectDeliveries(t, w, author, want)
 	now, ended := map[int32]schemas.PinID{}, map[int32]map[schemas.PinID]bool{}
 	for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
 		pin, before := r.Value.Pins[0].Pin, now[r.Partition]
@@ -679,7 +680,7 @@ func testBackfill(t *testing.T, w *proctest.Wire) {
 	publish(w, follow("back", 0, "user:fan", schemas.Follow, "board:back"),
 		follow("again", 1, "user:fan", schemas.Follow, "board:back")) // delivers nothing more
 	w.WaitIdle()
-	expect(t, w, "board:back", want)
+	expectDeliveries(t, w, "board:back", want)
 	for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
 		for _, p := range r.Value.Pins {
 			if p.Pin == "pin:100" && p.BaseScore != score.Base(1e6, base, halfLife) {
@@ -778,7 +779,7 @@ func testFormerAuthor(t *testing.T, w *proctest.Wire) {
 			got[r.Value.Object] = true
 		}
 	}
-	equal(t, "pins deleted with their author", want, got)
+	expect.NoDiff(t, want, got, "pins deleted with their author")
 	if left := w.Rows(topics.Fanout, author); len(left) > 0 {
 		t.Errorf("%d rows remain, the first of kind %q", len(left), left[0].Name[0])
 	}
@@ -796,12 +797,12 @@ func testVersions(t *testing.T, w *proctest.Wire) {
 	third.Version, third.Deleted = first.Version+2, true
 	announce(w, "user:ver", first, first, second, first, third, second, first)
 	w.WaitIdle()
-	expect(t, w, "user:ver", []delivered{
+	expectDeliveries(t, w, "user:ver", []delivered{
 		{"user:fan", first.Pin, first.Version, 1}, {"user:fan", first.Pin, second.Version, 1}, {"user:fan", first.Pin, third.Version, 1},
 	})
 	publish(w, follow("ver2", 0, "user:late", schemas.Follow, "user:ver"))
 	w.WaitIdle()
-	expect(t, w, "user:ver", []delivered{
+	expectDeliveries(t, w, "user:ver", []delivered{
 		{"user:fan", first.Pin, first.Version, 1}, {"user:fan", first.Pin, second.Version, 1}, {"user:fan", first.Pin, third.Version, 1},
 		{"user:late", first.Pin, third.Version, 1}, // the deletion
 	})
@@ -827,7 +828,7 @@ func testWeights(t *testing.T, w *proctest.Wire) {
 	publish(w, follow("w4", 2, "user:early", schemas.Follow, "user:wei"))
 	w.WaitIdle()
 	v := schemas.Version(base)
-	expect(t, w, "user:wei", []delivered{
+	expectDeliveries(t, w, "user:wei", []delivered{
 		{"user:early", "pin:900", v, 2}, {"user:early", "pin:900", v, 2}, {"user:later", "pin:900", v, 3},
 	})
 }
@@ -848,7 +849,7 @@ func TestWeight_DefaultLeavesNoRow(t *testing.T) {
 				&schemas.EdgeWeight{Followee: author, User: user, Weight: weight, Time: base + at})
 		}
 		w.WaitIdle()
-		equal(t, fmt.Sprintf("%s: users with a weight", when), want, rowsOf(w, author, 'w'))
+		expect.NoDiff(t, want, rowsOf(w, author, 'w'), "%s: users with a weight", when)
 	}
 	publish(w, follow("1", 0, fan, schemas.Follow, author),
 		follow("2", 0, former, schemas.Follow, author), follow("3", 1, former, schemas.Unfollow, author))
@@ -863,7 +864,7 @@ func TestWeight_DefaultLeavesNoRow(t *testing.T) {
 	announce(w, author, pinOf(author, 990, 0))
 	w.WaitIdle()
 	v := schemas.Version(base)
-	expect(t, w, author, []delivered{{fan, "pin:990", v, 1}, {former, "pin:990", v, 1}, {stranger, "pin:990", v, 1}})
+	expectDeliveries(t, w, author, []delivered{{fan, "pin:990", v, 1}, {former, "pin:990", v, 1}, {stranger, "pin:990", v, 1}})
 }
 
 func testBlocks(t *testing.T, w *proctest.Wire) {
@@ -878,7 +879,7 @@ func testBlocks(t *testing.T, w *proctest.Wire) {
 		"user:blo blocked user:a": {User: "user:blo", Other: "user:a", Kind: schemas.BlockedEdge, Live: true, Time: base + 1},
 		"user:a follow user:blo":  {User: "user:a", Other: "user:blo", Kind: schemas.FollowEdge, Live: true, Time: base + 1},
 	}
-	equal(t, "edges of the user", want, edgesOf(w, "user:blo"))
+	expect.NoDiff(t, want, edgesOf(w, "user:blo"), "edges of the user")
 	if got := len(edgesOf(w, "board:blo")); got != 1 {
 		t.Errorf("%d edges of the board, want 1", got)
 	}
@@ -915,16 +916,5 @@ func testDeletedUsers(t *testing.T, w *proctest.Wire) {
 	}
 	if got := w.Rows(topics.Fanout, "user:del"); len(got) != 0 {
 		t.Errorf("rows %v, want none", got)
-	}
-}
-
-// equal fails the test if got differs from want. what describes the values.
-func equal[V any](t interface {
-	Helper()
-	Errorf(format string, args ...any)
-}, what string, want, got V, opts ...gocmp.Option) {
-	t.Helper()
-	if diff := gocmp.Diff(want, got, opts...); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

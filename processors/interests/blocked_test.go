@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/processors/interests"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -102,15 +103,15 @@ func TestBlock_HidesCountedTerms(t *testing.T) {
 				}
 			}
 			slices.Sort(want)
-			equal(t, "terms", want, slices.Sorted(maps.Keys(r.terms())))
-			equal(t, "interests while blocked", []schemas.InterestID{"interest:oolong", "interest:tea"}, r.likes("user:after"))
+			expect.NoDiff(t, want, slices.Sorted(maps.Keys(r.terms())), "terms")
+			expect.NoDiff(t, []schemas.InterestID{"interest:oolong", "interest:tea"}, r.likes("user:after"), "interests while blocked")
 
 			r.with(d, c.allows)
-			equal(t, "pins and people of sale after unblocking, without the changed pin", [2]int64{pins - 1, pins - 1}, r.terms()["sale"])
+			expect.NoDiff(t, [2]int64{pins - 1, pins - 1}, r.terms()["sale"], "pins and people of sale after unblocking, without the changed pin")
 			r.write(pins, 2, "Sale, sencha")
 			r.like("user:again", "pin:1", now)
 			r.WaitIdle()
-			equal(t, "pins and people of sale after a change of the pin that arrived while blocked", [2]int64{pins, pins}, r.terms()["sale"])
+			expect.NoDiff(t, [2]int64{pins, pins}, r.terms()["sale"], "pins and people of sale after a change of the pin that arrived while blocked")
 			if got := r.likes("user:again"); !slices.Contains(got, "interest:sale") {
 				t.Errorf("after unblocking: interests %q, want sale among them", got)
 			}
@@ -145,5 +146,5 @@ func TestTerms_BlockedDoNotCountAgainstLimit(t *testing.T) {
 		t.Fatalf("got %q, want %q", got, want)
 	}
 	r.with(nil, func(c *interests.Config) { c.BlockedTerms = map[string]string{"sale": "advertising"} })
-	equal(t, "best term", []string{oolong}, best(1))
+	expect.NoDiff(t, []string{oolong}, best(1), "best term")
 }

@@ -13,6 +13,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/interests"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -215,8 +216,8 @@ func TestInterests_EvidenceAndEngagementBySource(t *testing.T) {
 			return i.Engagement(t.Context(), "interest:oolong", days)
 		})
 	}
-	equal(t, "engagement", want, engaged(31))
-	equal(t, "engagement of today", want[:1], engaged(1))
+	expect.NoDiff(t, want, engaged(31), "engagement")
+	expect.NoDiff(t, want[:1], engaged(1), "engagement of today")
 	proctest.Publish(r.Wire, r.Streams.UsersDeleted, "user:2", &schemas.DeletedUser{User: "user:2"})
 	r.WaitIdle()
 	if got := known("user:2"); len(got) != 0 {
@@ -249,17 +250,6 @@ func TestInterests_SendBadRecordsToDeadLetters(t *testing.T) {
 	r.WaitIdle()
 	if got := len(proctest.Drain(r.Wire, r.Streams.DeadLetters)); got != 5 {
 		t.Errorf("%d dead letters, want 5", got)
-	}
-}
-
-// equal fails the test if got differs from want. what describes the values.
-func equal[V any](t interface {
-	Helper()
-	Errorf(format string, args ...any)
-}, what string, want, got V, opts ...gocmp.Option) {
-	t.Helper()
-	if diff := gocmp.Diff(want, got, opts...); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
 

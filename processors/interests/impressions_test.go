@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/interests"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -73,7 +74,7 @@ func TestImpressions_CountForEachInterest(t *testing.T) {
 	r.WaitIdle()
 	want := []schemas.SourceEngagement{{Source: schemas.Related, Counts: map[string]int64{schemas.ImpressionCount: shown}}}
 	for _, interest := range all {
-		equal(t, fmt.Sprintf("engagement of %s", interest), want, r.engaged(interest))
+		expect.NoDiff(t, want, r.engaged(interest), "engagement of %s", interest)
 	}
 	longest := 0
 	for _, m := range r.Records(topics.InterestMarks) {

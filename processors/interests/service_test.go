@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/interests"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -95,7 +96,7 @@ func TestService_ListsEachTermInOneState(t *testing.T) {
 				got[d.Term] += fmt.Sprintf("%s, %d pins %s", state, d.Pins, d.Reason)
 			}
 		}
-		equal(t, name, c.want, got)
+		expect.NoDiff(t, c.want, got, "%s", name)
 	}
 }
 
@@ -126,7 +127,7 @@ func TestService_OmitsDeletedPinsFromEvidence(t *testing.T) {
 	for _, e := range list[0].Evidence {
 		got = append(got, e.Pin)
 	}
-	equal(t, "evidence", []schemas.PinID{"pin:present", "pin:unknown"}, got)
+	expect.NoDiff(t, []schemas.PinID{"pin:present", "pin:unknown"}, got, "evidence")
 	store.err = errors.New("unavailable")
 	if _, err := s.Interests(t.Context(), "user:reader", 10); !errors.Is(err, store.err) {
 		t.Errorf("feed store unavailable: got %v, want its error", err)

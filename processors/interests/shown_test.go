@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/interests"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -53,7 +54,7 @@ func TestAction_CountsForLastImpressionBeforeIt(t *testing.T) {
 			got[e.Source] = n
 		}
 	}
-	equal(t, "saves by source", map[schemas.Source]int64{"boards": 2, "explore": 1, "direct": 2}, got)
+	expect.NoDiff(t, map[schemas.Source]int64{"boards": 2, "explore": 1, "direct": 2}, got, "saves by source")
 }
 
 // The visits of an hour share a row of bounded size, which expires.

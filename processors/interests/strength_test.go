@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/interests"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -74,8 +75,8 @@ func (r *rig) wantStrengths(want map[schemas.InterestID]float64) {
 	for _, i := range got {
 		strengths[i.Interest], shares[i.Interest] = i.Strength, i.Share
 	}
-	equal(r.t, "strengths", want, strengths, approximately)
-	equal(r.t, "shares", wantShares, shares, approximately)
+	expect.NoDiffBut(r.t, approximately, want, strengths, "strengths")
+	expect.NoDiffBut(r.t, approximately, wantShares, shares, "shares")
 }
 
 // wantRecent checks the remaining part of each term's pins.
@@ -88,5 +89,5 @@ func (r *rig) wantRecent(want map[string]float64) {
 	}) {
 		got[term.Term] = term.Recent
 	}
-	equal(r.t, "recent parts of terms", want, got, approximately)
+	expect.NoDiffBut(r.t, approximately, want, got, "recent parts of terms")
 }

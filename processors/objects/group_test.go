@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/objects"
@@ -127,7 +128,7 @@ func TestPin_PublicationsCardsAndDeadLetters(t *testing.T) {
 		got = append(got, sentPublication{v.Followee, v.Board, v.Version, v.Quality, v.Deleted})
 	}
 	slices.SortStableFunc(got, func(a, b sentPublication) int { return cmp.Compare(a.Followee, b.Followee) })
-	equal(t, "publications", want, got)
+	expect.NoDiff(t, want, got, "publications")
 	checkCards(t, w)
 	checkDeadLetters(t, w, `key "pin:3": want the record's "pin:4"`)
 }
@@ -161,7 +162,7 @@ func checkCards(t *testing.T, w *proctest.Wire) {
 		`pin:1 "title of u" "https://example.com/u" false`,
 		`pin:1 "" "" true`,
 	}
-	equal(t, "cards", want, titles)
+	expect.NoDiff(t, want, titles, "cards")
 }
 
 func checkDeadLetters(t *testing.T, w *proctest.Wire, want ...string) {
@@ -170,7 +171,7 @@ func checkDeadLetters(t *testing.T, w *proctest.Wire, want ...string) {
 	for _, l := range values(proctest.Drain(w, w.Streams.DeadLetters)) {
 		got = append(got, l.Reason)
 	}
-	equal(t, "dead letters", want, got)
+	expect.NoDiff(t, want, got, "dead letters")
 }
 
 func TestAction_JoinedOnce(t *testing.T) {
@@ -200,9 +201,9 @@ func TestAction_JoinedOnce(t *testing.T) {
 		actionAt("applaud", "pin:1", at, "of an unknown verb"),
 		actionAt(schemas.Click, "pin:1", at.Add(time.Hour), "from the future"))
 	w.WaitIdle()
-	equal(t, "joined with", map[string]string{"before all": "v1", "between": "v1", "after": "v2"}, joinedWith(t, w))
+	expect.NoDiff(t, map[string]string{"before all": "v1", "between": "v1", "after": "v2"}, joinedWith(t, w), "joined with")
 	dropped := map[string]int64{"no_actor": 1, "deleted_user": 1, "bot": 2, "duplicate": 1}
-	equal(t, "dropped by reason", dropped, m.Status(topics.Objects).Dropped)
+	expect.NoDiff(t, dropped, m.Status(topics.Objects).Dropped, "dropped by reason")
 	first := proctest.Drain(w, w.Streams.ActionsJoined)[0]
 	want := schemas.EnrichedAction{
 		ID: "before all", Timestamp: schemas.MicrosOf(at.Add(-time.Hour)), Actor: "user:eve", Verb: schemas.Click,
@@ -215,7 +216,7 @@ func TestAction_JoinedOnce(t *testing.T) {
 			Quality:    1,
 		},
 	}
-	equal(t, "action", want, *first.Value, cmpopts.EquateEmpty())
+	expect.NoDiffBut(t, cmpopts.EquateEmpty(), want, *first.Value, "action")
 	if got := len(proctest.Drain(w, w.Streams.DeadLetters)); got != 2 {
 		t.Errorf("%d dead letters, want those of the unknown verb and of the future time", got)
 	}
@@ -231,7 +232,7 @@ func TestObjects_FutureEventsAreDeadLetters(t *testing.T) {
 	proctest.PublishAt(w, w.Streams.Actions, arrival, "pin:1",
 		actionAt(schemas.Click, "pin:1", latest, "latest"), actionAt(schemas.Click, "pin:1", later, "later"))
 	w.WaitIdle()
-	equal(t, "joined with", map[string]string{"latest": "latest"}, joinedWith(t, w))
+	expect.NoDiff(t, map[string]string{"latest": "latest"}, joinedWith(t, w), "joined with")
 	if got := len(proctest.Drain(w, w.Streams.PinCards)); got != 1 {
 		t.Errorf("%d versions of the pin, want only that of the create", got)
 	}
@@ -264,17 +265,17 @@ func TestAction_HeldUntilPinArrives(t *testing.T) {
 	proctest.Publish(w, w.Streams.Actions, "pin:2", actionAt(schemas.Click, "pin:2", at, "in vain"))
 	want["in vain"] = ""
 	w.WaitIdle()
-	equal(t, "forwarded before the pin", map[string]string{"early 30": ""}, joinedWith(t, w))
+	expect.NoDiff(t, map[string]string{"early 30": ""}, joinedWith(t, w), "forwarded before the pin")
 	proctest.Publish(w, w.Streams.Pins, "pin:1", pinAt(schemas.Create, "pin:1", at, "v1"))
 	w.Eventually("all held actions are forwarded", func() bool { return len(proctest.Drain(w, w.Streams.ActionsJoined)) >= len(want) })
-	equal(t, "joined with", want, joinedWith(t, w))
+	expect.NoDiff(t, want, joinedWith(t, w), "joined with")
 	for _, r := range w.Rows(topics.Objects, "") {
 		if r.Name[0] == 'h' {
 			t.Errorf("action %q of %s is still held", r.Name[9:], r.Owner)
 		}
 	}
 	without := map[string]int64{"hold_limit": 1, "unknown_pin": 1, "deleted_pin": 1}
-	equal(t, "dropped or incomplete, by reason", without, m.Status(topics.Objects).Dropped)
+	expect.NoDiff(t, without, m.Status(topics.Objects).Dropped, "dropped or incomplete, by reason")
 }
 
 func TestCounts_PerStep(t *testing.T) {
@@ -299,7 +300,7 @@ func TestCounts_PerStep(t *testing.T) {
 		schemas.MicrosOf(step):                       {"click": 2, "save": 1, "impression": 2},
 		schemas.MicrosOf(step.Add(-5 * time.Minute)): {"click": 1},
 	}
-	equal(t, "counts", want, last)
+	expect.NoDiff(t, want, last, "counts")
 	checkDeadLetters(t, w)
 }
 
@@ -362,7 +363,7 @@ func TestObjects_ExactlyOnceThroughKills(t *testing.T) {
 	w.Eventually("every action is forwarded", func() bool {
 		return len(proctest.Drain(w, w.Streams.ActionsJoined)) >= pins*versions
 	})
-	equal(t, "actions forwarded", pins*versions, len(joinedWith(t, w)))
+	expect.NoDiff(t, pins*versions, len(joinedWith(t, w)), "actions forwarded")
 	checkLastBoards(t, w, versions-1)
 	counts := map[schemas.PinID]int64{}
 	for _, c := range values(proctest.Drain(w, w.Streams.ItemFeatures)) {
@@ -418,7 +419,7 @@ func TestPin_AttributesOfNewestVersion(t *testing.T) {
 	}
 	got := values(proctest.Drain(w, w.Streams.PinAttributes))
 	ignore := cmpopts.IgnoreFields(schemas.PinAttributes{}, "Version")
-	equal(t, "attributes", want, got, ignore, cmpopts.EquateEmpty())
+	expect.NoDiffBut(t, gocmp.Options{ignore, cmpopts.EquateEmpty()}, want, got, "attributes")
 	if !slices.IsSortedFunc(got, func(a, b schemas.PinAttributes) int { return cmp.Compare(a.Version, b.Version) }) {
 		t.Errorf("versions do not ascend: %v", got)
 	}
@@ -453,7 +454,7 @@ func TestCounts_ActorsAndMeanEmbedding(t *testing.T) {
 	if want := map[string]int64{"click": 40, schemas.ImpressionCount: 1}; !maps.Equal(last.Counts, want) {
 		t.Errorf("counts: got %v, want %v", last.Counts, want)
 	}
-	equal(t, "mean of actors", []float32{0.5, 1.5}, last.Embedding)
+	expect.NoDiff(t, []float32{0.5, 1.5}, last.Embedding, "mean of actors")
 	checkDeadLetters(t, w, `pin actor: key "pin:1": want the pin "pin:other"`)
 }
 
@@ -535,17 +536,6 @@ func TestHot_RemovesDeletedPin(t *testing.T) {
 	r.cold("pin:1")
 }
 
-// equal fails the test if got differs from want. what describes the values.
-func equal[V any](t interface {
-	Helper()
-	Errorf(format string, args ...any)
-}, what string, want, got V, opts ...gocmp.Option) {
-	t.Helper()
-	if diff := gocmp.Diff(want, got, opts...); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}
-
 // WaitIdle does not wait for an action that is held until its pin arrives.
 func TestWaitIdle_IgnoresHeldActions(t *testing.T) {
 	t.Parallel()
@@ -622,8 +612,8 @@ func TestImpressions_CountEachPin(t *testing.T) {
 	w.WaitIdle()
 	show(w, shown(at, p[0], p[1], p[0], p[2], p[3]), shown(at, p[1]))
 	w.WaitIdle()
-	equal(t, "impressions", map[schemas.PinID]int64{p[0]: 2, p[1]: 2, p[3]: 1}, impressionsOf(t, w))
-	equal(t, "dropped by reason", map[string]int64{"deleted_pin": 1}, m.Status(topics.Objects).Dropped)
+	expect.NoDiff(t, map[schemas.PinID]int64{p[0]: 2, p[1]: 2, p[3]: 1}, impressionsOf(t, w), "impressions")
+	expect.NoDiff(t, map[string]int64{"deleted_pin": 1}, m.Status(topics.Objects).Dropped, "dropped by reason")
 	checkDeadLetters(t, w)
 }
 
@@ -633,6 +623,6 @@ func TestImpressions_OtherPartitionIsDeadLetter(t *testing.T) {
 	at, here, there := now(), pinsIn(w, 1, 2), pinsIn(w, 2, 1)
 	show(w, shown(at, here[0], there[0], here[1]), shown(at, here[1]))
 	w.WaitIdle()
-	equal(t, "impressions", map[schemas.PinID]int64{here[1]: 1}, impressionsOf(t, w))
+	expect.NoDiff(t, map[schemas.PinID]int64{here[1]: 1}, impressionsOf(t, w), "impressions")
 	checkDeadLetters(t, w, fmt.Sprintf("access rows of %q: its partition is 2, the record's is 1", there[0]))
 }

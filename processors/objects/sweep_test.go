@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -123,7 +124,7 @@ func TestUnknownIDs_RowsExpire(t *testing.T) {
 	}
 	tick(98 * time.Hour)
 	for id, want := range map[schemas.PinID]string{unknown: "", late: "mnpv", pin: "mnpv"} {
-		equal(t, fmt.Sprintf("after 98 h: %s has rows of kinds", id), want, kindsOf(w, id))
+		expect.NoDiff(t, want, kindsOf(w, id), "after 98 h: %s has rows of kinds", id)
 	}
 	last := map[string]*schemas.HotPin{}
 	for _, r := range proctest.Drain(w, w.Streams.HotPins) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
@@ -74,7 +75,7 @@ func TestActivity_InactivityAndReactivation(t *testing.T) {
 		for i := range got {
 			got[i].BackfillID = 0
 		}
-		equal(t, fmt.Sprintf("notifications of %s", followee), want, got)
+		expect.NoDiff(t, want, got, "notifications of %s", followee)
 	}
 	if got := r.modes("user:former"); len(got) > 0 {
 		t.Errorf("notifications of a former followee: %v", got)

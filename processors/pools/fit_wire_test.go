@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
@@ -59,7 +60,7 @@ func TestChunk_FitsRecordWithLongestFacets(t *testing.T) {
 		proctest.Publish(r.Wire, r.Streams.Served, string(user), &chunk.Served)
 		r.generator.Settle(user, chunk.Served.ID, schemas.Acknowledged)
 	}
-	equal(t, "pins of all visits", want, got)
+	expect.NoDiff(t, want, got, "pins of all visits")
 	r.WaitIdle()
 	if deadLetters := proctest.Drain(r.Wire, r.Streams.DeadLetters); len(deadLetters) > 0 {
 		t.Errorf("%d dead letters, the first: %s", len(deadLetters), deadLetters[0].Value.Reason)

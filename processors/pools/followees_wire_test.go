@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -27,7 +28,7 @@ func (r *rig) inactiveOf(followee string) (list []bool) {
 func TestMaxFollowees_RefusesLatestFollow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100, MaxFollowees: 2})
-	expect := func(when string, authors ...schemas.UserID) {
+	expectAuthors := func(when string, authors ...schemas.UserID) {
 		t.Helper()
 		r.WaitIdle()
 		var got []schemas.UserID
@@ -42,21 +43,21 @@ func TestMaxFollowees_RefusesLatestFollow(t *testing.T) {
 		r.deliver(schemas.Following, reader, 1, pin(n, schemas.Micros(10+n), author))
 		r.followAt(schemas.ID(author), schemas.Micros(4-n), true) // the earliest one arrives last
 	}
-	expect("four follows", "user:c", "user:d")
+	expectAuthors("four follows", "user:c", "user:d")
 	if got := r.member.Status(topics.Pools).Dropped["followee_cap"]; got != 2 {
 		t.Errorf("followee_cap is %d, want 2", got)
 	}
 	r.crash()
 	r.followAt("user:d", 9, false)
-	expect("after an unfollow", "user:b", "user:c")
+	expectAuthors("after an unfollow", "user:b", "user:c")
 	r.followAt("user:c", 9, true) // followed again, now the latest
-	expect("after another time of a follow", "user:a", "user:b")
+	expectAuthors("after another time of a follow", "user:a", "user:b")
 	want := map[string][]bool{"user:a": {true, false}, "user:b": {true, false}, "user:c": {true}, "user:d": nil}
 	got := map[string][]bool{}
 	for followee := range want {
 		got[followee] = r.inactiveOf(followee)
 	}
-	equal(t, "notifications that the user is inactive", want, got)
+	expect.NoDiff(t, want, got, "notifications that the user is inactive")
 }
 
 // The notification that a refused user is inactive may reach the followee after the next follow. Therefore the admission of
@@ -72,7 +73,7 @@ func TestMaxFollowees_AdmissionRevokesEarlierRefusal(t *testing.T) {
 	r.followAt("user:a", 3, false)
 	r.followAt("user:b", 4, true)
 	r.WaitIdle()
-	equal(t, "notifications of user:b", []bool{true, false}, r.inactiveOf("user:b"))
+	expect.NoDiff(t, []bool{true, false}, r.inactiveOf("user:b"), "notifications of user:b")
 	if got := r.inactiveOf("user:a"); len(got) > 0 {
 		t.Errorf("notifications of user:a: %v, want none", got)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -49,7 +50,7 @@ func TestReported_UnreportedPinsReturnOnce(t *testing.T) {
 	r := newRig(t, pools.Config{MaxCandidates: 8, MaxSources: 3, MaxSeenPins: 9, MaxRecentItems: 100}) // trims every two items
 	want := func(when string, numbers ...int) {
 		t.Helper()
-		equal(t, fmt.Sprintf("%s: candidates", when), numbers, r.candidates())
+		expect.NoDiff(t, numbers, r.candidates(), "%s: candidates", when)
 	}
 	for n := range 8 {
 		r.deliver(schemas.Related, reader, 1, pin(n, schemas.Micros(n+1), "user:a"))

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -74,7 +75,7 @@ func TestTrimPools_DueTogether(t *testing.T) {
 		if n := r.count(user, 'c'); n > 3*limit {
 			t.Errorf("%s has %d rows, want a few times %d", user, n, limit)
 		}
-		equal(t, string(user), want, placesOf(r.pool(user, schemas.Following))[:limit])
+		expect.NoDiff(t, want, placesOf(r.pool(user, schemas.Following))[:limit], "%s", string(user))
 	}
 }
 

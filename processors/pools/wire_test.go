@@ -13,6 +13,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
@@ -276,7 +277,7 @@ func (r *rig) checkRecent(user schemas.UserID, order []schemas.PinID) {
 		recent = append(recent, e.Pin)
 	}
 	slices.Reverse(recent)
-	equal(r.t, "recent entries", order, recent)
+	expect.NoDiff(r.t, order, recent, "recent entries")
 	if chunk.Head != int64(len(order)) {
 		r.t.Errorf("head %d, want %d", chunk.Head, len(order))
 	}
@@ -323,7 +324,7 @@ func testOffers(t *testing.T, r *rig) {
 	for source, want := range map[schemas.Source][]place{
 		"editors": {{"pin:1", 5}, {"pin:4", 3}, {"pin:3", 2}}, "partners": {{"pin:1", 7}}, "third": {{"pin:1", 7}}, "fourth": {},
 	} {
-		equal(t, string(source), want, placesOf(r.pool(user, source)))
+		expect.NoDiff(t, want, placesOf(r.pool(user, source)), "%s", string(source))
 	}
 	if n, err := r.generator.Waiting(t.Context(), user); err != nil || n != 3 {
 		t.Errorf("%d waiting, %v, want 3", n, err)
@@ -378,7 +379,7 @@ func testDeadLetters(t *testing.T, r *rig) {
 	if got := len(r.pool(user, schemas.Related).Items); got != 1 {
 		t.Errorf("%d candidates, want only the valid one", got)
 	}
-	equal(t, "offered", []place{{"pin:latest", 1}}, placesOf(r.pool(user, "editors")))
+	expect.NoDiff(t, []place{{"pin:latest", 1}}, placesOf(r.pool(user, "editors")), "offered")
 }
 
 func testAffinities(t *testing.T, r *rig) {
@@ -526,7 +527,7 @@ func TestServe_ExpiredPulledPinsAreNotPulledAgain(t *testing.T) {
 		t.Fatalf("before (-want +got):\n%s", diff)
 	}
 	show("two", schemas.Memory{}, "pin:001", "pin:002")
-	equal(t, "after the expiry", all[2:], placesOf(r.pool(reader, schemas.Following)))
+	expect.NoDiff(t, all[2:], placesOf(r.pool(reader, schemas.Following)), "after the expiry")
 	if items := r.requestChunk("next", false).Served.Items; len(items) != 1 || items[0].Pin != "pin:000" {
 		t.Errorf("the next chunk has %+v, want pin:000", items)
 	}
@@ -597,7 +598,7 @@ func testForget(t *testing.T, r *rig) {
 	r.deliver(schemas.Related, user, 1, pin(2001, 130, "user:a")) // as old as the oldest seen pin
 	r.WaitIdle()
 	want := []place{{"pin:2000", 2000}, {"pin:2001", 130}}
-	equal(t, "pool after seen pins were removed", want, placesOf(r.pool(user, schemas.Related)))
+	expect.NoDiff(t, want, placesOf(r.pool(user, schemas.Related)), "pool after seen pins were removed")
 	for kind, want := range map[byte]int{'s': 1000, 'i': 11} { // pins, and visits
 		if n := r.count(user, kind); n != want {
 			t.Errorf("%d rows of kind %q, want %d", n, kind, want)
@@ -614,15 +615,4 @@ func (r *rig) count(user schemas.UserID, kind byte) int {
 		}
 	}
 	return n
-}
-
-// equal fails the test if got differs from want. what describes the values.
-func equal[V any](t interface {
-	Helper()
-	Errorf(format string, args ...any)
-}, what string, want, got V, opts ...gocmp.Option) {
-	t.Helper()
-	if diff := gocmp.Diff(want, got, opts...); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -36,7 +37,7 @@ func TestBatch_WaitsOnlyForDeferredRecords(t *testing.T) {
 				}
 				now = now.Add(time.Second)
 			}
-			equal(t, "wait", c.want, b.deferredFor(now, 10*time.Second))
+			expect.NoDiff(t, c.want, b.deferredFor(now, 10*time.Second), "wait")
 			b.reset()
 			if got := b.deferredFor(now, time.Hour); got != 0 {
 				t.Errorf("after a reset it waits for %s, want 0s", got)
@@ -79,7 +80,7 @@ func TestDeferred_CommitWaitsForIntervalOrStop(t *testing.T) {
 				t.Errorf("%d records are committed before the interval has passed, want 0", got)
 			}
 			must.OK(t, stop())
-			equal(t, "committed records after the stop", n, w.committed(t, "t-in"))
+			expect.NoDiff(t, n, w.committed(t, "t-in"), "committed records after the stop")
 			w.emittedOnce(t, n)
 		})
 	}

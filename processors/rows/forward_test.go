@@ -8,6 +8,7 @@ import (
 	"github.com/lovoo/goka"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -67,6 +68,6 @@ func TestForward_KeepsKnownHeaders(t *testing.T) {
 		"trace of a later version": {goka.Headers{tracing.Header: []byte("01" + sender[2:] + "-" + strings.Repeat("x", 1<<20))},
 			map[string][]byte{tracing.Header: []byte(sender)}},
 	} {
-		equal(t, name, c.want, forwardedHeaders(c.headers))
+		expect.NoDiff(t, c.want, forwardedHeaders(c.headers), "%s", name)
 	}
 }

@@ -1,7 +1,6 @@
 package rows
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -152,6 +152,6 @@ func recordsAreNotSkipped(t *testing.T, w *wire) {
 		if left != c.left {
 			t.Errorf("%s: unread record found: %t, want %t", c.name, left, c.left)
 		}
-		equal(t, fmt.Sprintf("%s: applied up to", c.name), c.want, p.appliedOf(0))
+		expect.NoDiff(t, c.want, p.appliedOf(0), "%s: applied up to", c.name)
 	}
 }

@@ -3,7 +3,6 @@ package rows
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/lovoo/goka"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -73,7 +73,7 @@ func TestTx_CountsAreUndoneWithTheirRecord(t *testing.T) {
 		if err := p.state.end(&tx, c.err); err != c.err {
 			t.Fatal(err)
 		}
-		equal(t, fmt.Sprintf("after record %d: counted", i), c.want, p.state.pending.counts, cmp.AllowUnexported(counted{}))
+		expect.NoDiffBut(t, cmp.AllowUnexported(counted{}), c.want, p.state.pending.counts, "after record %d: counted", i)
 	}
 }
 
@@ -220,7 +220,7 @@ func TestNewTopics_ListsEachTopicOnce(t *testing.T) {
 		p.state.begin(&tx, "key", "key", time.UnixMilli(5), p)
 		c.do(&tx)
 		must.OK(t, p.state.end(&tx, nil))
-		equal(t, fmt.Sprintf("batch %d has the new topics", i), c.want, p.newTopics(b))
+		expect.NoDiff(t, c.want, p.newTopics(b), "batch %d has the new topics", i)
 	}
 }
 

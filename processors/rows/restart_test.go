@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -388,7 +389,7 @@ func TestClose_CommitsPendingBatch(t *testing.T) {
 	})
 	close(release)
 	must.OK(t, <-done)
-	equal(t, "committed records", first+then, w.committed(t, "t-in"))
+	expect.NoDiff(t, first+then, w.committed(t, "t-in"), "committed records")
 	w.emittedOnce(t, first+then)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -158,7 +159,7 @@ func TestEmit_CarriesOriginTime(t *testing.T) {
 	var out []*kgo.Record
 	eventually.True(t, "both are emitted", func() bool { out = w.read(t, "t-out"); return len(out) == 2 })
 	for i, want := range []schemas.Micros{5_000_000, 7} {
-		equal(t, fmt.Sprintf("record %d has the origin time", i), want, topics.OriginTime(out[i]))
+		expect.NoDiff(t, want, topics.OriginTime(out[i]), "record %d has the origin time", i)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -88,7 +89,7 @@ func timersFireInOrder(t *testing.T, w *wire) {
 			must.OK(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
 		}
 		eventually.True(t, "all have fired", func() bool { return count(t, r, "user:1") == int(3*round) })
-		equal(t, "fired", []string{"user:1/1", "user:1/150", "user:1/300"}, f.names())
+		expect.NoDiff(t, []string{"user:1/1", "user:1/150", "user:1/300"}, f.names(), "fired")
 		if slices.Min(f.late) < 0 {
 			t.Errorf("a timer fired before its time: %v after it", f.late)
 		}
@@ -112,7 +113,7 @@ func manyTimers(t *testing.T, w *wire) {
 	const n = 100
 	w.send(t, "t-in", 400, n, func(int) string { return "user:1" }) // due 400 to 500 ms after their arrival
 	eventually.True(t, "all have fired", func() bool { return count(t, r, "user:1") == n })
-	equal(t, "calls", n, len(f.names()))
+	expect.NoDiff(t, n, len(f.names()), "calls")
 	ticks := len(w.read(t, "t-ticks"))
 	if ticks < n/7 || ticks > n {
 		t.Errorf("%d ticks for %d timers, 7 per tick", ticks, n)

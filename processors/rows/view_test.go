@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -233,7 +234,7 @@ func TestSnapshot_NestedScans(t *testing.T) {
 	})
 	scan(Scan{Prefix: []byte("b"), Reverse: true}, all)
 	scan(Scan{Prefix: []byte("c")}, all)
-	equal(t, "visited rows", strings.Fields("b1 b2 a2 b2 a1 b2 b3 b2 b1"), got)
+	expect.NoDiff(t, strings.Fields("b1 b2 a2 b2 a1 b2 b3 b2 b1"), got, "visited rows")
 	if err := errors.Join(s.close(), db.Close()); err != nil { // Pebble counts open iterators and snapshots
 		t.Error(err)
 	}

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -246,15 +245,4 @@ func count(t testing.TB, r *Runner, owner string) int {
 		t.Fatal(err)
 	}
 	return n
-}
-
-// equal fails the test if got differs from want. what describes the values.
-func equal[V any](t interface {
-	Helper()
-	Errorf(format string, args ...any)
-}, what string, want, got V, opts ...cmp.Option) {
-	t.Helper()
-	if diff := cmp.Diff(want, got, opts...); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
 }

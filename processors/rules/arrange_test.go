@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -70,7 +71,7 @@ func TestArrange(t *testing.T) {
 			[]schemas.PinID{"pin:s-0", "pin:s-1", "pin:s-2"}},
 	} {
 		got, _ := c.feed.arrange(newArrangement(c.feed, c.mix, "", nil), c.limit, c.queues)
-		equal(t, name, c.want, pinsOf(got.list))
+		expect.NoDiff(t, c.want, pinsOf(got.list), "%s", name)
 	}
 }
 
@@ -166,7 +167,7 @@ func TestTargets_AreSharesOfAll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-12 })
-			equal(t, "targets", c.want, c.feed.Targets(c.sources...), near)
+			expect.NoDiffBut(t, near, c.want, c.feed.Targets(c.sources...), "targets")
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -34,7 +35,7 @@ func (s *session) visitAfter(when string, after time.Duration, want ...int) Chun
 	for _, n := range want {
 		pins = append(pins, schemas.PinID(fmt.Sprintf("pin:%s-%03d", schemas.Following, n)))
 	}
-	equal(s.t, when, pins, pinsOf(c.Items), equateEmpty)
+	expect.NoDiffBut(s.t, equateEmpty, pins, pinsOf(c.Items), "%s", when)
 	s.visit.Memory, s.pools = c.Memory, without(s.pools, c.Items)
 	return c
 }
@@ -47,7 +48,7 @@ func (s *session) deferred(want ...int) {
 		must.Get(fmt.Sscanf(string(def.Pin), "pin:following-%d", &n))(s.t)
 		got = append(got, n)
 	}
-	equal(s.t, "deferred", want, got, equateEmpty)
+	expect.NoDiffBut(s.t, equateEmpty, want, got, "deferred")
 }
 
 func (s *session) reason(n int) schemas.Reason {
@@ -66,7 +67,7 @@ func TestDeferWeak_DefersWeakItemsToNextSession(t *testing.T) {
 	s.visitAfter("remaining strong items, then the budget", time.Second, 8, 9, 10, 11, 12)
 	s.deferred(13, 14, 15) // three places were empty
 	for n, want := range map[int]schemas.Reason{13: schemas.ReasonDeferredEarlier, 16: schemas.ReasonWeak, 99: schemas.ReasonNoShare} {
-		equal(t, fmt.Sprintf("pin %d is", n), want, s.reason(n))
+		expect.NoDiff(t, want, s.reason(n), "pin %d is", n)
 	}
 	if n := len(s.feed.Waiting(s.visit, s.pools, Signals{})); n != 0 {
 		t.Errorf("%d pins wait in the session, want 0", n)
@@ -98,12 +99,12 @@ func TestDeferWeak_DeferredItemsExpire(t *testing.T) {
 	s.deferred(11, 12)
 	s.pools = append(s.pools, poolOf("editors", 1))
 	s.visit.Time += schemas.MicrosIn(time.Hour + 1000)
-	equal(t, "pin 11", schemas.ReasonDeferralExpired, s.reason(11))
+	expect.NoDiff(t, schemas.ReasonDeferralExpired, s.reason(11), "pin 11")
 	if n := len(s.feed.Waiting(s.visit, s.pools, Signals{})); n != 1 {
 		t.Errorf("%d pins wait, want only that of the editors", n)
 	}
 	c := s.feed.Make(s.visit, s.pools, Signals{})
-	equal(t, "expired", []schemas.PinID{"pin:following-011", "pin:following-012"}, c.Expired)
+	expect.NoDiff(t, []schemas.PinID{"pin:following-011", "pin:following-012"}, c.Expired, "expired")
 	if len(c.Items) != 1 || len(c.Memory.Deferred) != 0 {
 		t.Errorf("items %v, deferred %v", c.Items, c.Memory.Deferred)
 	}
@@ -204,7 +205,7 @@ func TestDeferredCandidates_ListsDeferredThenWeak(t *testing.T) {
 	}
 	expect := func(when string, want []schemas.DeferredCandidate) {
 		t.Helper()
-		equal(t, when, want, s.feed.DeferredCandidates(s.visit, s.pools, Signals{}), equateEmpty)
+		expect.NoDiffBut(t, equateEmpty, want, s.feed.DeferredCandidates(s.visit, s.pools, Signals{}), "%s", when)
 	}
 	expect("before any visit", weak(schemas.ReasonWeak, 0, "pin:following-011", "pin:following-012", "pin:following-013"))
 	began := s.visit.Time

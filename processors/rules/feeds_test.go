@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -62,7 +63,7 @@ func TestFeeds_UnmarshalOverBase(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := must.Get(loaded(c.text))(t)
-			equal(t, "feeds", c.want, got, equateEmpty)
+			expect.NoDiffBut(t, equateEmpty, c.want, got, "feeds")
 			must.OK(t, got.Validate())
 		})
 	}
@@ -101,7 +102,7 @@ func TestFeeds_UnmarshalListsAllProblems(t *testing.T) {
 func TestFeeds_MarshalRoundTrip(t *testing.T) {
 	text := must.Get(yaml.Marshal(map[string]any{"feeds": Default()}))(t)
 	got := must.Get(loaded(string(text)))(t)
-	equal(t, "feeds", Default(), got, equateEmpty)
+	expect.NoDiffBut(t, equateEmpty, Default(), got, "feeds")
 }
 
 func TestFeeds_Validate(t *testing.T) {
@@ -142,7 +143,7 @@ x.experiment_arms[0].feed: "nowhere": no such feed
 x.experiment_arms[1].feed: "armed": want a feed without arms
 x.experiment_arms: sum of shares: 2: want at most 1`, "\n")
 	got := strings.Split(strings.ReplaceAll(err.Error(), "feeds.", ""), "\n")
-	equal(t, "arms", want, got)
+	expect.NoDiff(t, want, got, "arms")
 }
 
 // Each arm gets its share of the users and keeps them when arms are added after it. The arms of two feeds are independent.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -46,6 +47,6 @@ func TestRescore(t *testing.T) {
 		for i := range c.want {
 			c.want[i].Score = math.Round(c.want[i].Score*1e9) / 1e9
 		}
-		equal(t, name, c.want, got)
+		expect.NoDiff(t, c.want, got, "%s", name)
 	}
 }

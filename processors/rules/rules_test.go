@@ -289,14 +289,3 @@ func checkExplanation(t *rapid.T, f Feed, pin schemas.PinID, pools []Pool, c Chu
 		t.Fatalf("%s: offered is %v; got %+v", pin, offered, e)
 	}
 }
-
-// equal fails the test if got differs from want. what describes the values.
-func equal[V any](t interface {
-	Helper()
-	Errorf(format string, args ...any)
-}, what string, want, got V, opts ...cmp.Option) {
-	t.Helper()
-	if diff := cmp.Diff(want, got, opts...); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
-}

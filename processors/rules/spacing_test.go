@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -81,7 +82,7 @@ func TestMake_SpacesSimilarPins(t *testing.T) {
 		f := Feed{DefaultShare: 1, ShareWindow: 100, Spacing: Spacing{Strength: c.strength}}
 		p := Pool{Source: schemas.Following, Candidates: []Candidate{{Pin: "pin:a", PoolScore: 3}, {Pin: "pin:b", PoolScore: 2.9}, {Pin: "pin:c", PoolScore: 2}}}
 		got := f.Make(Visit{Limit: 3}, []Pool{p}, Signals{Vectors: c.vectors})
-		equal(t, name, c.want, pinsOf(got.Items))
+		expect.NoDiff(t, c.want, pinsOf(got.Items), "%s", name)
 	}
 }
 
@@ -96,7 +97,7 @@ func TestMake_SpacingIncludesAllItemsAbove(t *testing.T) {
 		{Source: schemas.FromPopular, Candidates: []Candidate{{Pin: "pin:d", PoolScore: 2}, {Pin: "pin:e"}}},
 	}
 	want := []schemas.PinID{"pin:a", "pin:c", "pin:b", "pin:e", "pin:d"}
-	equal(t, "pins", want, pinsOf(f.Make(Visit{Limit: 5}, pools, k).Items))
+	expect.NoDiff(t, want, pinsOf(f.Make(Visit{Limit: 5}, pools, k).Items), "pins")
 	if got, want := reduced(schemas.Explore, 0.5, math.Ln2), schemas.RankScore(0.25); math.Abs(float64(got-want)) > 1e-12 {
 		t.Errorf("an exploration draw of 0.5 is reduced to %v, want %v", got, want)
 	}
@@ -151,7 +152,7 @@ func TestNewVector(t *testing.T) {
 			t.Errorf("%s: got %v, want nil", name, v)
 		}
 	}
-	equal(t, "unit vector", (Vector{0.6, 0.8}), NewVector([]float32{3, 4}))
+	expect.NoDiff(t, (Vector{0.6, 0.8}), NewVector([]float32{3, 4}), "unit vector")
 }
 
 // Projections of wide embeddings have nearly the cosines of the embeddings.

@@ -62,3 +62,11 @@ func Is(t T, err, want error, format string, args ...any) {
 
 // ErrorOf returns the error of a function with another result: expect.Is(t, expect.ErrorOf(os.Open(name)), fs.ErrNotExist, "missing").
 func ErrorOf(_ any, err error) error { return err }
+
+// NoDiffBut is NoDiff with options of cmp.Diff.
+func NoDiffBut[V any](t T, opts cmp.Option, want, got V, format string, args ...any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, opts); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", fmt.Sprintf(format, args...), diff)
+	}
+}

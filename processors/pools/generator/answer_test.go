@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
@@ -101,5 +102,5 @@ func TestRecall_EmptiesHiddenEntries(t *testing.T) {
 	for _, e := range entries {
 		got[e.Position-1] = e.Pin
 	}
-	equal(t, "recalled pins by position", want, got)
+	expect.NoDiff(t, want, got, "recalled pins by position")
 }

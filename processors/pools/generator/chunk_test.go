@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -78,7 +79,7 @@ func TestChunk_ServedContainsExpired(t *testing.T) {
 	r := request("v1")
 	r.Feed, r.Time = rules.Home, 1e13
 	c := must.Get(generatorOf(t, d).Chunk(t.Context(), r))(t)
-	equal(t, "expired", []schemas.PinID{"pin:0"}, c.Served.Expired)
+	expect.NoDiff(t, []schemas.PinID{"pin:0"}, c.Served.Expired, "expired")
 	expectPins(t, c.Served.Items, "pin:1", "pin:2")
 }
 
@@ -283,7 +284,7 @@ func TestMetrics_CountChunks(t *testing.T) {
 		"items_total":          {" home others": 50},
 		"relaxed_chunks_total": {"home all": 1},
 	} {
-		equal(t, name, want, counted(t, reg, "smartfeed_generator_"+name))
+		expect.NoDiff(t, want, counted(t, reg, "smartfeed_generator_"+name), "%s", name)
 	}
 }
 

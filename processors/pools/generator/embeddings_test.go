@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/rules"
@@ -51,7 +52,7 @@ func TestEmbeddings_OfCandidatesSpaceSimilarPins(t *testing.T) {
 	now = now.Add(DefaultConfig().Embeddings.Expiry)
 	preview(t, g, rules.Home)
 	all := []schemas.PinID{"pin:0", "pin:1", "pin:2", "pin:3"}
-	equal(t, "lookups", lookups{all, {"pin:3"}, all}, asked)
+	expect.NoDiff(t, lookups{all, {"pin:3"}, all}, asked, "lookups")
 }
 
 // Popular pins that fill a short chunk are spaced, too.

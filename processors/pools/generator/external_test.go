@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/external"
@@ -115,11 +116,11 @@ func TestExternalSource_FiltersCandidates(t *testing.T) {
 	}))}
 	reg := prometheus.NewRegistry()
 	c := externalChunk(t, d, cfg, reg)
-	equal(t, "candidates", []schemas.PinID{"pin:top", "pin:mid", "pin:2", "pin:low"}, pinsFrom(c, "trends"))
+	expect.NoDiff(t, []schemas.PinID{"pin:top", "pin:mid", "pin:2", "pin:low"}, pinsFrom(c, "trends"), "candidates")
 	if len(c.Degraded) > 0 || len(c.Served.Items) != 4 || c.Served.Items[0].Created != 1577836800000000 {
 		t.Errorf("degraded %v, items %+v", c.Degraded, c.Served.Items)
 	}
-	equal(t, "refused", map[string]float64{"trends": 4}, counted(t, reg, "smartfeed_generator_rejected_candidates_total"))
+	expect.NoDiff(t, map[string]float64{"trends": 4}, counted(t, reg, "smartfeed_generator_rejected_candidates_total"), "refused")
 }
 
 // counted returns the values of a counter by its labels, in the order of the label names.
@@ -149,7 +150,7 @@ func TestExternalSource_MergesWithPool(t *testing.T) {
 	cfg.ExternalSources = []ExternalSource{source("editors", respondingText(t, `{"candidates":[
 		{"pin":"pin:new","author":"user:a","created":1,"score":-0.5},{"pin":"pin:2","author":"user:a","created":1,"score":5}]}`))}
 	c := externalChunk(t, d, cfg, nil)
-	equal(t, "candidates", []schemas.PinID{"pin:2", "pin:0", "pin:new", "pin:1"}, pinsFrom(c, "editors"))
+	expect.NoDiff(t, []schemas.PinID{"pin:2", "pin:0", "pin:new", "pin:1"}, pinsFrom(c, "editors"), "candidates")
 }
 
 // If external services fail, the chunk is still made and is degraded.
@@ -168,14 +169,14 @@ func TestExternal_FailuresDegradeChunk(t *testing.T) {
 	cfg.Model = inference.Config{Config: responding(t, fails), MaxCandidates: 10}
 	reg := prometheus.NewRegistry()
 	c := externalChunk(t, newFakePools(2), cfg, reg)
-	equal(t, "degraded", []string{"source:broken", "source:late", "source:odd", "source:slow", "model"}, c.Degraded)
+	expect.NoDiff(t, []string{"source:broken", "source:late", "source:odd", "source:slow", "model"}, c.Degraded, "degraded")
 	if len(c.Served.Items) != 3 {
 		t.Errorf("items %v, want two of the pool and one offered", pinsOf(c.Served.Items))
 	}
 	want := map[string]float64{
 		"success fine": 1, "error broken": 1, "error late": 1, "error model": 1, "error odd": 1, "timeout slow": 1,
 	}
-	equal(t, "calls", want, counted(t, reg, "smartfeed_generator_external_calls_total"))
+	expect.NoDiff(t, want, counted(t, reg, "smartfeed_generator_external_calls_total"), "calls")
 }
 
 func TestExternalSource_NotCalledWithoutShare(t *testing.T) {
@@ -209,7 +210,7 @@ func TestExternalModel_ChangesScores(t *testing.T) {
 			t.Errorf("request %+v, want three candidates", q)
 		}
 		first := inference.Candidate{Pin: "pin:0", Source: "editors", Created: time.UnixMicro(0).UTC(), Facets: schemas.Facets{Author: "user:a"}}
-		equal(t, "candidate", first, q.Candidates[0])
+		expect.NoDiff(t, first, q.Candidates[0], "candidate")
 		return map[string]any{"scores": map[schemas.PinID]float64{"pin:2": 5, "pin:1": -7, "pin:0": 1e300}}
 	})
 	cfg.Model.MaxCandidates = 3
@@ -239,7 +240,7 @@ func TestScored_TakesFromAllPools(t *testing.T) {
 	if !slices.Equal(got, pins) {
 		t.Errorf("candidates %v, want %v", got, pins)
 	}
-	equal(t, "candidates for the model", []schemas.PinID{"pin:a0", "pin:b0", "pin:c0", "pin:b1", "pin:c1"}, got)
+	expect.NoDiff(t, []schemas.PinID{"pin:a0", "pin:b0", "pin:c0", "pin:b1", "pin:c1"}, got, "candidates for the model")
 	if list, _ := modelCandidates([]rules.Pool{pool("a", 2)}, 5); len(list) != 2 {
 		t.Errorf("%d candidates, want 2", len(list))
 	}
@@ -268,5 +269,5 @@ external_sources[2].name: "x": want a unique name
 model.timeout: 0s: want 1ms to 10s
 model.url: "y": want an http or https address
 model.max_candidates: 0: want 1 to 1000`, "\n")
-	equal(t, "problems", want, strings.Split(bad.Validate().Error(), "\n"))
+	expect.NoDiff(t, want, strings.Split(bad.Validate().Error(), "\n"), "problems")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -40,12 +41,12 @@ func TestFeedState_AfterVisits(t *testing.T) {
 	want := &schemas.FeedState{
 		Feed: rules.Home, Sources: standing(2, 0), Deferred: []schemas.DeferredCandidate{{Pin: "pin:weak", Reason: schemas.ReasonWeak}},
 	}
-	equal(t, "before a visit", want, w.state())
+	expect.NoDiff(t, want, w.state(), "before a visit")
 	c := w.visit(3)
 	w.apply(t, &c.Served)
 	want.Sources = standing(1, 1)
 	want.Deferred = []schemas.DeferredCandidate{{Pin: "pin:weak", Reason: schemas.ReasonDeferredEarlier, Since: schemas.Timestamp(w.now)}}
-	equal(t, "after a visit", want, w.state())
+	expect.NoDiff(t, want, w.state(), "after a visit")
 }
 
 func TestFeedState_Errors(t *testing.T) {
@@ -83,5 +84,5 @@ func TestFeedShares_CountItems(t *testing.T) {
 		{Feed: "plain", Source: "others", Target: 0.5, Items: 2},
 		{Feed: "plain", Arm: "calm", Source: "others", Target: 1},
 	}
-	equal(t, "shares", want, g.FeedShares())
+	expect.NoDiff(t, want, g.FeedShares(), "shares")
 }

@@ -1,10 +1,10 @@
 package generator
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -54,6 +54,6 @@ func TestChunk_ReportTimeout(t *testing.T) {
 		feed.ExperimentArms = []rules.Arm{{Feed: "arm", Share: 1}}
 		cfg.Feeds = rules.Feeds{"plain": feed, "arm": arm}
 		g := generatorWith(t, cfg, Deps{Rows: newFakePools(5)})
-		equal(t, fmt.Sprintf("%q", seen), want, visit(t, g, "v").Served.ReportWithin)
+		expect.NoDiff(t, want, visit(t, g, "v").Served.ReportWithin, "%q", seen)
 	}
 }

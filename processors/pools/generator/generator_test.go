@@ -10,9 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
@@ -145,7 +144,7 @@ func changeHome(feeds rules.Feeds, change func(*rules.Feed)) {
 // expectPins compares the pins of items.
 func expectPins(t *testing.T, items []schemas.ServedItem, want ...schemas.PinID) {
 	t.Helper()
-	equal(t, "items", want, pinsOf(items))
+	expect.NoDiff(t, want, pinsOf(items), "items")
 }
 
 func pinsOf(items []schemas.ServedItem) []schemas.PinID {
@@ -204,7 +203,7 @@ func TestChunk_TakesBest(t *testing.T) {
 	expectPins(t, c.Served.Items, "pin:0", "pin:1")
 	want := schemas.Served{ID: "v1", User: poolstest.Owner, Feed: "plain", Items: c.Served.Items,
 		Memory: schemas.Memory{Mix: map[string]float64{"editors": 1.99}}}
-	equal(t, "served", want, c.Served)
+	expect.NoDiff(t, want, c.Served, "served")
 }
 
 func TestChunk_WaitsUntilPreviousVisitIsApplied(t *testing.T) {
@@ -468,7 +467,7 @@ func TestPool_AndWaiting(t *testing.T) {
 	want := &schemas.Pool{Source: "related", Total: 1, Items: []schemas.PoolItem{
 		{Pin: "pin:0", PoolScore: 5, Time: 7, Facets: schemas.Facets{Author: "user:a"}},
 	}}
-	equal(t, "pool", want, got)
+	expect.NoDiff(t, want, got, "pool")
 	if p, err := g.Pool(t.Context(), poolstest.Owner, "editors", 4); err != nil || p.Total != 130 || len(p.Items) != 4 {
 		t.Errorf("got %d of %d, %v, want 4 of 130", len(p.Items), p.Total, err)
 	}
@@ -482,16 +481,5 @@ func TestPool_AndWaiting(t *testing.T) {
 	poolstest.Deliver(few.rows, "related", poolstest.Delivered{Pin: poolstest.PinID(0), Version: 1, PoolScore: 5, PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}})
 	if n, err := generatorOf(t, few).Waiting(t.Context(), poolstest.Owner); err != nil || n != 3 {
 		t.Errorf("%d waiting, %v, want 3: a pin in two pools counts once", n, err)
-	}
-}
-
-// equal fails the test if got differs from want. what describes the values.
-func equal[V any](t interface {
-	Helper()
-	Errorf(format string, args ...any)
-}, what string, want, got V, opts ...cmp.Option) {
-	t.Helper()
-	if diff := cmp.Diff(want, got, opts...); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

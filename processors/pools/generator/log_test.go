@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -60,8 +61,8 @@ func TestLog_HasNumbersOfModel(t *testing.T) {
 		t.Fatalf("%d items of the values %v", len(v.Items), received)
 	}
 	features := []schemas.LoggedFeature{{Name: "clicks", Width: 1}, {Name: "taste", Width: 1}}
-	equal(t, "features", features, v.Features)
-	equal(t, "outputs", []string{"hide", "save"}, v.Outputs)
+	expect.NoDiff(t, features, v.Features, "features")
+	expect.NoDiff(t, []string{"hide", "save"}, v.Outputs, "outputs")
 	same := func(name string, want, got []schemas.LoggedNumber) {
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b schemas.LoggedNumber) bool {
 			return math.Float64bits(float64(a)) == math.Float64bits(float64(b))

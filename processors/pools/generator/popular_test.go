@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -132,7 +133,7 @@ func TestChunk_DegradedWithoutPopularPins(t *testing.T) {
 	g := generatorWith(t, DefaultConfig(), Deps{Rows: newFakePools(1), Hot: NewHot(nil), Popular: NewPopular(time.Hour, loading)})
 	for limit, want := range map[int][]string{1: nil, 2: {degradedPopular}} {
 		served := fmt.Sprint("v", limit)
-		equal(t, fmt.Sprintf("limit %d: degraded", limit), want, homeVisit(t, g, served, limit).Degraded)
+		expect.NoDiff(t, want, homeVisit(t, g, served, limit).Degraded, "limit %d: degraded", limit)
 		g.Settle(poolstest.Owner, served, schemas.Failed)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
@@ -70,7 +71,7 @@ func TestPulled_MergesWithPushed(t *testing.T) {
 		for _, c := range all {
 			got = append(got, poolstest.Waiting{Pin: c.Pin, PoolScore: c.PoolScore})
 		}
-		equal(t, "pool", mergedOracle(reaches, known, w, n), got)
+		expect.NoDiff(t, mergedOracle(reaches, known, w, n), got, "pool")
 	})
 }
 

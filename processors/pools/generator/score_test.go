@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -37,7 +38,7 @@ func TestModel_ReceivesFeatures(t *testing.T) {
 		for _, c := range q.Candidates {
 			heads["save"][c.Pin], heads["hide"][c.Pin] = c.Features["clicks"], c.Features["taste"]
 		}
-		equal(t, "outputs", []string{"hide", "save"}, q.Outputs)
+		expect.NoDiff(t, []string{"hide", "save"}, q.Outputs, "outputs")
 		return map[string]any{"outputs": heads}
 	})
 	home := cfg.Feeds[rules.Home]

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
@@ -103,7 +104,7 @@ func (w *whyFixture) expect(got *schemas.Why, fate schemas.Fate, reason schemas.
 		Reason schemas.Reason
 		By     []schemas.ID
 	}
-	equal(w.t, "fate, reason, ids", fields{fate, reason, by}, fields{got.Fate, got.Reason, got.By}, cmpopts.EquateEmpty())
+	expect.NoDiffBut(w.t, cmpopts.EquateEmpty(), fields{fate, reason, by}, fields{got.Fate, got.Reason, got.By}, "fate, reason, ids")
 }
 
 var byA = schemas.Facets{Author: "user:a", Board: "board:b", Interests: []schemas.InterestID{"interest:x"}}
@@ -162,12 +163,12 @@ func TestWhy_ScoreParts(t *testing.T) {
 		{"offered": 77}, {"created": created, "quality": math.Log(2), "edge": math.Log(3)}, {"created": created, "quality": math.Log(2), "edge": 0.5 - math.Log(2)},
 	}
 	for i, parts := range want {
-		equal(t, string(got.Candidates[i].Source), parts, got.Candidates[i].Parts, approximately)
+		expect.NoDiffBut(t, approximately, parts, got.Candidates[i].Parts, "%s", string(got.Candidates[i].Source))
 	}
 	delete(want[1], "quality")
 	delete(want[1], "edge")
 	want[1]["quality_and_edge"] = math.Log(6)
-	equal(t, "without a card", want[1], w.why("pin:1", nil).Candidates[1].Parts, approximately)
+	expect.NoDiffBut(t, approximately, want[1], w.why("pin:1", nil).Candidates[1].Parts, "without a card")
 }
 
 func TestWhy_Hidden(t *testing.T) {
@@ -318,7 +319,7 @@ func TestWhy_Shown(t *testing.T) {
 	}
 	w.graph(layout.RegisterBlock, "user:a")
 	w.expect(w.why("pin:1", nil), schemas.FateShown, schemas.ReasonBlock, "user:a")
-	equal(t, "long ago", &schemas.Shown{Position: 1, Time: 9}, w.why("pin:0", nil).Shown)
+	expect.NoDiff(t, &schemas.Shown{Position: 1, Time: 9}, w.why("pin:0", nil).Shown, "long ago")
 }
 
 func TestWhy_Errors(t *testing.T) {
@@ -371,7 +372,7 @@ func TestChunk_SeenPinsTakeNoBudget(t *testing.T) {
 	w.deliver(schemas.Following, "pin:weak-of-b", 5*day, schemas.Facets{Author: "user:b", Board: "board:c"})
 	w.shown(7, "pin:weak-seen")
 	c := w.visit(2)
-	equal(t, "items", []schemas.PinID{"pin:best", "pin:weak-of-b"}, pinsOf(c.Served.Items))
+	expect.NoDiff(t, []schemas.PinID{"pin:best", "pin:weak-of-b"}, pinsOf(c.Served.Items), "items")
 }
 
 // For every pin of random pools, Why returns next if and only if a visit shows the pin. It returns hidden if and only
@@ -473,7 +474,7 @@ func TestWhy_MasksBlocksByOthers(t *testing.T) {
 			if c.shown {
 				want.Candidates = nil
 			}
-			equal(t, "answer about a pin of a user who blocks", want, results[true], cmpopts.EquateEmpty())
+			expect.NoDiffBut(t, cmpopts.EquateEmpty(), want, results[true], "answer about a pin of a user who blocks")
 		})
 	}
 }
