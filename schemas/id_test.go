@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -77,9 +78,7 @@ func TestID_KindAndName(t *testing.T) {
 
 func TestFollowee_Source(t *testing.T) {
 	for f, want := range map[Followee]Source{"user:1": Following, "board:1": Following, "interest:1": FromInterest} {
-		if got := f.Source(); got != want {
-			t.Errorf("%s: got %s, want %s", f, got, want)
-		}
+		expect.Equal(t, f.Source(), want, "%s", f)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -28,16 +29,12 @@ func TestInput_EqualsOpenAPIDocument(t *testing.T) {
 		name := recordName(NewInput(stream))
 		schema := document.Components.Schemas[name]
 		fields, _ := schema["properties"].(jsonObject)
-		if diff := cmp.Diff(jsonObject{"type": "string", "const": stream}, fields["stream"]); diff != "" {
-			t.Errorf("%s.stream (-want +got):\n%s", name, diff)
-		}
+		expect.NoDiff[any](t, jsonObject{"type": "string", "const": stream}, fields["stream"], "%s.stream", name)
 		delete(fields, "stream")
 		compareRecord(t, avroRecord(t, stream), schema)
 		events = append(events, jsonObject{"$ref": "#/components/schemas/" + name})
 	}
-	if diff := cmp.Diff(events, document.Components.Schemas["Event"]["oneOf"]); diff != "" {
-		t.Errorf("Event (-want +got):\n%s", diff)
-	}
+	expect.NoDiff[any](t, events, document.Components.Schemas["Event"]["oneOf"], "Event")
 }
 
 // avroRecord returns the Avro schema of a stream's event.

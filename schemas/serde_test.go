@@ -12,9 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -212,9 +212,7 @@ func TestDecode_OtherWriters(t *testing.T) {
 				return
 			}
 			must.OK(t, err)
-			if diff := cmp.Diff(tt.want, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("decoded (-want +got):\n%s", diff)
-			}
+			expect.NoDiffBut(t, cmpopts.EquateEmpty(), tt.want, got, "decoded")
 		})
 	}
 }

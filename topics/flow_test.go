@@ -6,10 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
@@ -52,9 +52,7 @@ func TestFlows_CountRecordsAndLag(t *testing.T) {
 		Topic: topics.Pins, Key: "pin", Writers: []string{topics.Producers, topics.Fanout}, Records: 5,
 		Readers: []topics.Lag{{Group: "mill", Topic: topics.Pins}},
 	}
-	if diff := cmp.Diff(want, got[topics.Pins]); diff != "" {
-		t.Errorf("flow (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, got[topics.Pins], "flow")
 	if f := got[topics.Publications]; f.Records != 5 || len(f.Readers) != 1 || f.Readers[0].Records < 2 || f.Readers[0].Records > 5 {
 		t.Errorf("never read: %+v, want a lag of five records", f)
 	}

@@ -8,11 +8,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
@@ -185,9 +185,7 @@ func TestFollow_GetsRetriesOfItsReader(t *testing.T) {
 	eventually.True(t, "all records are read", func() bool { return first.next() == 4 && second.next() == 4 })
 	want := map[string]int{"ours": 1, "last": 1}
 	for _, s := range []*fakeStore{first, second} {
-		if diff := cmp.Diff(want, s.values); diff != "" {
-			t.Errorf("values (-want +got):\n%s", diff)
-		}
+		expect.NoDiff(t, want, s.values, "values")
 	}
 }
 

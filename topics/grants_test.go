@@ -15,6 +15,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
@@ -230,9 +231,7 @@ func TestVerifyAccess_DetectsMissingPermissionOfServe(t *testing.T) {
 	want := []topics.Grant{
 		{Kind: topics.GroupResource, Name: topics.RetriedGroup, Prefix: true, Operations: []string{topics.Read}},
 	}
-	if diff := cmp.Diff(want, denied.Missing); diff != "" {
-		t.Errorf("missing (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, denied.Missing, "missing")
 }
 
 // The serve role is sufficient to list dead letters and to retry them. A dead letter

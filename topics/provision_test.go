@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
@@ -174,9 +175,7 @@ func TestApply_SetsRetentionOfActions(t *testing.T) {
 		}
 	}
 	want := map[string]string{topics.Actions: "604800000 2592000000 ", topics.ActionsJoined: "604800000 604800000 "}
-	if diff := cmp.Diff(want, kept); diff != "" {
-		t.Errorf("retention of 7 and then of 30 days (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, kept, "retention of 7 and then of 30 days")
 }
 
 // Kafka brokers report a setting a moment after they accept it.

@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -371,7 +371,5 @@ func TestReadersOf_ListsTopicsInOrderOfTheCatalogue(t *testing.T) {
 		{Name: "in", Readers: []string{"b", "a"}}, {Name: "table", Writers: []string{"a"}}, {Name: "out", Readers: []string{"a", topics.Features}},
 	}
 	want := []topics.Reader{{Group: "b", Topics: []string{"in"}}, {Group: "a", Topics: []string{"in", "out"}}, {Group: topics.Features, Topics: []string{"out"}, Each: true}}
-	if diff := cmp.Diff(want, topics.ReadersOf(catalogue)); diff != "" {
-		t.Errorf("readers (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, topics.ReadersOf(catalogue), "readers")
 }

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/schemas/visibility"
 )
@@ -37,9 +37,7 @@ func TestFacets_OfAction(t *testing.T) {
 	}
 	for _, tt := range tests {
 		a := &schemas.EnrichedAction{Actor: tt.actor, ObjectAttributes: schemas.ObjectAttributes{Facets: tt.facets}}
-		if diff := gocmp.Diff(tt.want, facets(a, tt.deleted)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
-		}
+		expect.NoDiff(t, tt.want, facets(a, tt.deleted), "%s", tt.name)
 	}
 }
 
@@ -96,9 +94,7 @@ func TestEffectOf(t *testing.T) {
 		{"another delete", deleted, event(schemas.Delete, 99, "z"), deletesAgain},
 	}
 	for _, tt := range tests {
-		if got := effectOf(tt.held, tt.e); got != tt.want {
-			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
-		}
+		expect.Equal(t, effectOf(tt.held, tt.e), tt.want, "%s", tt.name)
 	}
 }
 

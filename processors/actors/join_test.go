@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -48,9 +48,7 @@ func TestJoins_KeepNamedAttributes(t *testing.T) {
 			with(func(a *schemas.EnrichedAction) { a.VerbAttributes = all.VerbAttributes })},
 	}
 	for name, tt := range tests {
-		if diff := cmp.Diff(tt.want, tt.joins.apply(all), cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		expect.NoDiffBut(t, cmpopts.EquateEmpty(), tt.want, tt.joins.apply(all), "%s", name)
 	}
 	if len(all.ObjectAttributes.Attributes) != 2 {
 		t.Error("apply modified its argument")

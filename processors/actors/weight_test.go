@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -35,9 +36,7 @@ func TestSteps_Next(t *testing.T) {
 		{"a weight without a step", 1.7, 4, 1.5},
 	}
 	for _, tt := range tests {
-		if got := cfg.EdgeWeightSteps.next(tt.sent, tt.value, cfg.EdgeWeightHysteresis); got != tt.want {
-			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
-		}
+		expect.Equal(t, cfg.EdgeWeightSteps.next(tt.sent, tt.value, cfg.EdgeWeightHysteresis), tt.want, "%s", tt.name)
 	}
 }
 

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -68,9 +67,7 @@ func TestMergeWalks_KeepsNewestVersionAndAllFollowers(t *testing.T) {
 		"an older version":     {walk(2, true), walk(1, false), walk(2, true)},
 		"both to active users": {walk(1, false), walk(2, false), walk(2, false)},
 	} {
-		if diff := cmp.Diff(test.want, mergeWalks(test.queued, test.next)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		expect.NoDiff(t, test.want, mergeWalks(test.queued, test.next), "%s", name)
 	}
 }
 

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -50,12 +50,8 @@ func TestRecipients_GroupsFollowersByPartition(t *testing.T) {
 				want[p].Weights = nil
 			}
 			users, weights := r.share(p)
-			if diff := cmp.Diff(want[p].Users, append([]schemas.UserID(nil), users...)); diff != "" {
-				t.Errorf("partition %d (-want +got):\n%s", p, diff)
-			}
-			if diff := cmp.Diff(want[p].Weights, weights); diff != "" {
-				t.Errorf("partition %d (-want +got):\n%s", p, diff)
-			}
+			expect.NoDiff(t, want[p].Users, append([]schemas.UserID(nil), users...), "partition %d", p)
+			expect.NoDiff(t, want[p].Weights, weights, "partition %d", p)
 		}
 	})
 }

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/external"
 	"github.com/smartfeed/smartfeed/processors/inference"
@@ -76,9 +76,7 @@ func TestInfer_JSON(t *testing.T) {
 	m, requests := model(t, configured(inference.JSON), `{"outputs":{"save":{"pin:2":0.5,"pin:1":-1},"hide":{"pin:1":7}}}`, nil)
 	got := must.Get(m.Infer(t.Context(), question("hide", "save")))(t)
 	want := inference.Outputs{Names: []string{"hide", "save"}, Rows: [][]float64{{7, -1}, {math.NaN(), 0.5}}}
-	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs()); diff != "" {
-		t.Errorf("outputs (-want +got):\n%s", diff)
-	}
+	expect.NoDiffBut(t, cmpopts.EquateNaNs(), want, got, "outputs")
 	for _, part := range []string{`"user":"user:ada"`, `"outputs":["hide","save"]`, `"features":{"clicks":0.1,"taste":2}`, `"features":{"clicks":3,"taste":-4}`} {
 		if !strings.Contains((*requests)[0].json, part) {
 			t.Errorf("request %s, want %s", (*requests)[0].json, part)
@@ -90,9 +88,7 @@ func TestInfer_JSON(t *testing.T) {
 func TestInfer_JSONWithUnknownValues(t *testing.T) {
 	m, _ := model(t, configured(inference.JSON), `{"scores":{"pin:1":1,"pin:2":2},"debug":[0`+strings.Repeat(",0", 200)+`]}`, nil)
 	got := must.Get(m.Infer(t.Context(), question()))(t)
-	if diff := cmp.Diff(inference.Outputs{Names: []string{"score"}, Rows: [][]float64{{1}, {2}}}, got); diff != "" {
-		t.Errorf("outputs (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, inference.Outputs{Names: []string{"score"}, Rows: [][]float64{{1}, {2}}}, got, "outputs")
 }
 
 func TestInfer_TensorsInJSON(t *testing.T) {
@@ -113,9 +109,7 @@ func TestInfer_TensorsInJSON(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m, requests := model(t, configured(inference.OpenInference), c.response, nil)
 			got := must.Get(m.Infer(t.Context(), question(c.outputs...)))(t)
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("outputs (-want +got):\n%s", diff)
-			}
+			expect.NoDiff(t, c.want, got, "outputs")
 			want := `{"inputs":[{"name":"features","shape":[2,2],"datatype":"FP32","data":[0.1,2,3,-4]}]` + c.request + `}`
 			if (*requests)[0].json != want {
 				t.Errorf("got request\n%s\nwant\n%s", (*requests)[0].json, want)
@@ -134,9 +128,7 @@ func TestInfer_BinaryTensors(t *testing.T) {
 	m, requests := model(t, configured(inference.OpenInferenceBinary), response, tensors)
 	got := must.Get(m.Infer(t.Context(), question("save", "hide", "class")))(t)
 	want := inference.Outputs{Names: []string{"save", "hide", "class"}, Rows: [][]float64{{0.1, 0.25, 3}, {2, -1, -1}}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("outputs (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, got, "outputs")
 	request := (*requests)[0]
 	if want := float32s(0.1, 2, 3, -4); !bytes.Equal(request.rest, want) || !json.Valid([]byte(request.json)) {
 		t.Errorf("got tensors % x after %s, want % x", request.rest, request.json, want)
@@ -186,9 +178,7 @@ func TestCombine(t *testing.T) {
 		"the only one": {inference.Outputs{Names: []string{"predict"}, Rows: [][]float64{{1}, {2}}}, nil, []float64{1, 2}},
 		"no candidate": {inference.Outputs{}, nil, []float64{}},
 	} {
-		if diff := cmp.Diff(c.want, c.of.Combine(c.weights), cmpopts.EquateNaNs()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		expect.NoDiffBut(t, cmpopts.EquateNaNs(), c.want, c.of.Combine(c.weights), "%s", name)
 	}
 }
 

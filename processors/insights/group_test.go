@@ -11,10 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/experiment"
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/insights"
@@ -179,9 +178,7 @@ func TestInsights_CountEachActionOnce(t *testing.T) {
 		{Day: noon.Add(-day).Format(time.DateOnly), Daily: 1, Active: 1, Resurrected: 1},
 		{Day: noon.Format(time.DateOnly), New: 2, Daily: 2, Active: 3},
 	}
-	if diff := cmp.Diff(want, growth); diff != "" {
-		t.Errorf("growth (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, growth, "growth")
 	if cohort.Users != 2 || cohort.Active[0] != 2 {
 		t.Errorf("cohort of this week: %+v, want 2 users, both active", cohort)
 	}
@@ -224,9 +221,7 @@ func TestExperiments_CountVisitsAndLaterActions(t *testing.T) {
 		1: tally("", 1, 1, 3, 2, sums([2]float64{2, 3}), sums([2]float64{2, 1})),
 		2: tally("", 1, 2, 8, 3, sums([2]float64{3, 8}), sums([2]float64{3, 2})),
 	} {
-		if diff := cmp.Diff(map[string]experiment.Tally{"": control, "b": b}, r.arms(days)); diff != "" {
-			t.Errorf("%d days (-want +got):\n%s", days, diff)
-		}
+		expect.NoDiff(t, map[string]experiment.Tally{"": control, "b": b}, r.arms(days), "%d days", days)
 	}
 	if got := r.funnel(24*time.Hour, 2, "save", "view"); !slices.Equal(got, []int{3, 1}) {
 		t.Errorf("funnel: got %v, want that visits are no steps", got)
@@ -418,9 +413,7 @@ func TestReader_PagesOfInterests(t *testing.T) {
 		return r.parts(schemas.InsightRequest{Totals: &schemas.TotalsRequest{From: from, Limit: limit}})[partition].Totals
 	}
 	want := []schemas.InterestTotal{{Interest: all[6], Actions: 1}, {Interest: all[7], Actions: 2}}
-	if diff := cmp.Diff(want, page(all[5]+"\x00", 2)); diff != "" {
-		t.Errorf("a page (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, page(all[5]+"\x00", 2), "a page")
 	if got := page("", 5000); len(got) != len(all) || got[2499].Interest != all[2499] {
 		t.Errorf("%d interests, want all %d", len(got), len(all))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -49,9 +50,7 @@ func TestVocabulary_BlockReason(t *testing.T) {
 		"sale": "sale is a stop word", "sale today": "sale is a stop word", "big sale": "sale is a stop word", "the tea": "the is a stop word",
 		"acme": "", "big sale today": "", "art of tea": "", "wholesale": "", "acme tea pot": "", "": "",
 	} {
-		if got := why(term); got != want {
-			t.Errorf("%q: got %q, want %q", term, got, want)
-		}
+		expect.Equal(t, why(term), want, "%q", term)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -93,8 +94,6 @@ func TestMean_OtherLengthStartsNewMean(t *testing.T) {
 		if taken := m.add(s.v, s.at, time.Hour); taken != s.taken {
 			t.Errorf("%s: taken %v, want %v", s.name, taken, s.taken)
 		}
-		if diff := cmp.Diff(s.want, m.vector()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", s.name, diff)
-		}
+		expect.NoDiff(t, s.want, m.vector(), "%s", s.name)
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -144,15 +144,9 @@ func TestPin_Apply(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p, notified, drops := play(t, rated(), tt.events...)
 			tt.want.Pin = "pin:1"
-			if diff := gocmp.Diff(tt.want, p.version()); diff != "" {
-				t.Errorf("version (-want +got):\n%s", diff)
-			}
-			if diff := gocmp.Diff(tt.notified, sortedKeys(notified)); diff != "" {
-				t.Errorf("notified (-want +got):\n%s", diff)
-			}
-			if diff := gocmp.Diff(tt.drops, drops); diff != "" {
-				t.Errorf("drops (-want +got):\n%s", diff)
-			}
+			expect.NoDiff(t, tt.want, p.version(), "version")
+			expect.NoDiff(t, tt.notified, sortedKeys(notified), "notified")
+			expect.NoDiff(t, tt.drops, drops, "drops")
 		})
 	}
 }
@@ -276,9 +270,7 @@ func checkContent(t *rapid.T, p *pin, want expectedPin) {
 	for _, m := range p.kept {
 		kept = append(kept, m.id)
 	}
-	if diff := gocmp.Diff(want.kept, kept); diff != "" {
-		t.Errorf("kept versions (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want.kept, kept, "kept versions")
 	if p.head.title != want.newest.Title {
 		t.Errorf("title: got %q, want %q", p.head.title, want.newest.Title)
 	}
@@ -302,9 +294,7 @@ func checkAudience(t *rapid.T, notified audience, want expectedPin) {
 	}
 	for f, got := range notified {
 		got.Version = 0
-		if diff := gocmp.Diff(version, got, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("last publication to %s (-want +got):\n%s", f, diff)
-		}
+		expect.NoDiffBut(t, cmpopts.EquateEmpty(), version, got, "last publication to %s", f)
 	}
 }
 
@@ -339,8 +329,6 @@ func TestPin_AsOf(t *testing.T) {
 		{"before all: the oldest known", 9, "z"},
 	}
 	for _, tt := range tests {
-		if got := p.asOf(tt.at).id; got != tt.want {
-			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
-		}
+		expect.Equal(t, p.asOf(tt.at).id, tt.want, "%s", tt.name)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -46,9 +47,7 @@ func TestReplay(t *testing.T) {
 				p.apply(end, before)
 			}
 			got := p.replay(c.event, c.cfg)
-			if diff := gocmp.Diff(c.want, got, gocmp.AllowUnexported(change{})); diff != "" {
-				t.Errorf("change (-want +got):\n%s", diff)
-			}
+			expect.NoDiffBut(t, gocmp.AllowUnexported(change{}), c.want, got, "change")
 			if p.origin.quality != c.quality || p.lastVersion != c.stamp {
 				t.Errorf("quality %v in version %d, want %v in %d", p.origin.quality, p.lastVersion, c.quality, c.stamp)
 			}

@@ -3,6 +3,7 @@ package objects
 import (
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -29,9 +30,7 @@ func TestIsBot(t *testing.T) {
 	}
 	for _, tt := range tests {
 		e := &schemas.ActionEvent{Event: schemas.Event{Actor: tt.actor}, Attributes: tt.attributes}
-		if got := isBot(rules, e); got != tt.want {
-			t.Errorf("%s: got %t, want %t", tt.name, got, tt.want)
-		}
+		expect.Equal(t, isBot(rules, e), tt.want, "%s", tt.name)
 	}
 }
 
@@ -57,9 +56,7 @@ func TestQuality(t *testing.T) {
 		{"attributes", schemas.PinEvent{Attributes: map[string]string{"language": "en", "draft": "yes"}}, 6.5},
 	}
 	for _, tt := range tests {
-		if got := quality(rules, &tt.pin); got != tt.want {
-			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
-		}
+		expect.Equal(t, quality(rules, &tt.pin), tt.want, "%s", tt.name)
 	}
 }
 
@@ -74,8 +71,6 @@ func TestStepOf(t *testing.T) {
 		{"before it", -1, -schemas.ItemStep},
 	}
 	for _, tt := range tests {
-		if got := stepOf(tt.at); got != tt.want {
-			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
-		}
+		expect.Equal(t, stepOf(tt.at), tt.want, "%s", tt.name)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -40,8 +41,6 @@ func TestCarry(t *testing.T) {
 		{"neighbor without a half-life", Carry{}, foreign, foreignBody, true},
 	}
 	for _, c := range tests {
-		if got := c.carry.Keep([]byte("user:1"), c.row, c.value); got != c.want {
-			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
-		}
+		expect.Equal(t, c.carry.Keep([]byte("user:1"), c.row, c.value), c.want, "%s", c.name)
 	}
 }

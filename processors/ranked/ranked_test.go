@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/ranked"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -37,9 +38,7 @@ func TestAppendScore_Golden(t *testing.T) {
 		20371.5:         "3f2c1b1fffffffff",
 		math.MaxFloat64: "0010000000000000",
 	} {
-		if got := hex.EncodeToString(ranked.AppendScore(nil, score)); got != want {
-			t.Errorf("score %v: got %s, want %s", score, got, want)
-		}
+		expect.Equal(t, hex.EncodeToString(ranked.AppendScore(nil, score)), want, "score %v", score)
 	}
 }
 
@@ -50,9 +49,7 @@ func TestAppendVersion_SortsAscending(t *testing.T) {
 		if got, want := bytes.Compare(rowA, rowB) < 0, a < b; got != want {
 			t.Errorf("%d before %d: %v, want %v", a, b, got, want)
 		}
-		if got := ranked.Version(string(rowA)); got != a {
-			t.Errorf("decoded version: got %d, want %d", got, a)
-		}
+		expect.Equal(t, ranked.Version(string(rowA)), a, "decoded version")
 	})
 }
 
@@ -79,9 +76,7 @@ func TestAppendBody_Golden(t *testing.T) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 			got := must.Get(ranked.ParseBody(string(row)))(t)
-			if diff := cmp.Diff(c.body, got); diff != "" {
-				t.Errorf("decoded body (-want +got):\n%s", diff)
-			}
+			expect.NoDiff(t, c.body, got, "decoded body")
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/related"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -348,9 +349,7 @@ func TestRelated_SendBadRecordsToDeadLetters(t *testing.T) {
 		`board save: key "board:x": want the board "board:y"`, `related pairs: neighbor 1 of "pin:9" with weight 1`,
 		`related request: key "pin:2": want the pin "pin:1"`, `related request: pin "pin:1" of weight 0`,
 	}
-	if diff := gocmp.Diff(want, reasons); diff != "" {
-		t.Errorf("dead letters (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, reasons, "dead letters")
 }
 
 // A deleted pin keeps one small row and is no pin's neighbor. Later actions and saves that contain it do not change that.

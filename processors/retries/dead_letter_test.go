@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -18,14 +19,10 @@ func TestConfig_DelayGrowsLinearlyThenDoubles(t *testing.T) {
 		if n == 0 {
 			continue
 		}
-		if got := cfg.delay(int32(n)); got != want {
-			t.Errorf("after failure %d: got %v, want %v", n, got, want)
-		}
+		expect.Equal(t, cfg.delay(int32(n)), want, "after failure %d", n)
 	}
 	cfg.LinearAttempts, cfg.InitialDelay = 1000, time.Hour
-	if got := cfg.delay(1 << 30); got != cfg.MaxDelay {
-		t.Errorf("after 1000 failures or more: got %v, want %v", got, cfg.MaxDelay)
-	}
+	expect.Equal(t, cfg.delay(1<<30), cfg.MaxDelay, "after 1000 failures or more")
 }
 
 func TestConfig_RecheckInterval(t *testing.T) {
@@ -81,9 +78,7 @@ func TestLimitOf_NarrowestScopeWins(t *testing.T) {
 		{"pins/features/late", limit{Rate: 1, Priority: 1}},
 		{"users/actors/late", limit{Rate: 7}},
 	} {
-		if got := limitOf(set, c.kind, 7); got != c.want {
-			t.Errorf("%s: got %+v, want %+v", c.kind, got, c.want)
-		}
+		expect.Equal(t, limitOf(set, c.kind, 7), c.want, "%s", c.kind)
 	}
 }
 
@@ -108,8 +103,6 @@ func TestIsNew(t *testing.T) {
 		if c.known != nil {
 			c.known.Checksum = checksum(l)
 		}
-		if got := isNew(c.known, l); got != c.want {
-			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
-		}
+		expect.Equal(t, isNew(c.known, l), c.want, "%s", c.name)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/retries"
@@ -186,15 +186,11 @@ func TestRetries_TemporaryFailureIsProcessedOnceAndPermanentIsParked(t *testing.
 		return n[schemas.RetryParked] == int64(len(rejected)) && n[schemas.RetryWaiting]+n[schemas.RetrySent] == 0
 	})
 	r.WaitIdle()
-	if diff := gocmp.Diff(want, r.counted(topics.Fanout)); diff != "" {
-		t.Errorf("the group that never failed has applied (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, r.counted(topics.Fanout), "the group that never failed has applied")
 	for user := range rejected {
 		delete(want, string(user))
 	}
-	if diff := gocmp.Diff(want, r.counted(topics.Pools)); diff != "" {
-		t.Errorf("the group that failed has applied (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, r.counted(topics.Pools), "the group that failed has applied")
 	checkParked(t, r, rejected)
 }
 
@@ -561,7 +557,5 @@ func TestDeadLetter_ForgedRetryHeaderIsSeparate(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{"1 after 0 attempts: bad", "2 after 0 attempts: bad", "50 after 0 attempts: forged"}
-	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("waiting dead letters (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, got, "waiting dead letters")
 }

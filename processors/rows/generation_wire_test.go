@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	build "github.com/smartfeed/smartfeed/internal/ops/generations"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -128,9 +129,7 @@ func emittedOnceAcrossGenerations(t *testing.T, w *proctest.Wire) {
 			want[fmt.Sprintf("user:%d %d", n, count+1)] = 1
 		}
 	}
-	if diff := cmp.Diff(want, g.emitted()); diff != "" {
-		t.Errorf("counts (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, g.emitted(), "counts")
 	if deadLetters := len(proctest.Drain(g.Wire, g.Streams.DeadLetters)); deadLetters != g.published {
 		t.Errorf("%d dead letters of %d bad records", deadLetters, g.published)
 	}
@@ -355,9 +354,7 @@ func TestRetry_IsProcessedByItsGroup(t *testing.T) {
 	m := w.Start("a", g)
 	w.WaitIdle()
 	want := map[string]int64{"returns": 2, "candidates": 3}
-	if diff := cmp.Diff(want, m.Status(topics.Pools).Effects); diff != "" {
-		t.Errorf("records processed (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, m.Status(topics.Pools).Effects, "records processed")
 }
 
 func TestRealKafkaGenerations(t *testing.T) {

@@ -3,6 +3,7 @@ package visibility
 import (
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -99,8 +100,6 @@ func TestViewer_Hides(t *testing.T) {
 		if c.change != nil {
 			c.change(&p)
 		}
-		if got := v.Hides(&p, c.needed); got != c.want {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
-		}
+		expect.Equal(t, v.Hides(&p, c.needed), c.want, "%s", name)
 	}
 }

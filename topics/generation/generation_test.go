@@ -3,8 +3,9 @@ package generation
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 // Each state allows exactly the steps of the diagram, with the next states of the diagram.
@@ -40,9 +41,7 @@ func TestRecord_TakesOnlyAllowedSteps(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff([][]int{{3}, {3, 5}}, [][]int{stable.Numbers(), cuttingOver.Numbers()}); diff != "" {
-		t.Errorf("numbers (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, [][]int{{3}, {3, 5}}, [][]int{stable.Numbers(), cuttingOver.Numbers()}, "numbers")
 }
 
 func TestRecord_StartRejectsNumberZero(t *testing.T) {

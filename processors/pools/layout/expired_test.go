@@ -6,8 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -21,9 +20,7 @@ func TestAppendExpired_RemovesOldest(t *testing.T) {
 	}
 	expect := func(when string, value []byte, want []schemas.PinID) {
 		t.Helper()
-		if diff := gocmp.Diff(want, ParseExpired(value)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", when, diff)
-		}
+		expect.NoDiff(t, want, ParseExpired(value), "%s", when)
 	}
 	value := AppendExpired(nil, pins(0, 3, 0))
 	expect("first pins", value, pins(0, 3, 0))

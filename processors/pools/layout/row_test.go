@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/golden"
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -66,9 +67,7 @@ func TestCandidateRows_BestFirstTiesByPin(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	all := must.Get(Sources(m))(t)
-	if diff := cmp.Diff([]schemas.Source{"followin", "following", "following2"}, all); diff != "" {
-		t.Errorf("sources (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, []schemas.Source{"followin", "following", "following2"}, all, "sources")
 }
 
 func TestRows_KeepTheirFormats(t *testing.T) {

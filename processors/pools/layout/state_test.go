@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -22,9 +23,7 @@ func TestState_ShowGivesNewItemsDensePositions(t *testing.T) {
 		t.Errorf("%d repeats, want 2; entries (-want +got):\n%s", repeats, diff)
 	}
 	after := State{Head: 9, ServedBy: []string{"now", "before"}, Memory: schemas.Memory{Mix: map[string]float64{"following": 4}}}
-	if diff := cmp.Diff(after, st); diff != "" {
-		t.Errorf("state (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, after, st, "state")
 }
 
 func TestState_KeepsNewestServedIDs(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -111,9 +112,7 @@ func (p *person) few(t *testing.T, s feature.Store, d feature.Definition) string
 	} else if len(all) == fewGroups && p.outside(d) {
 		met = asMany
 	}
-	if diff := cmp.Diff(want, got[0]); diff != "" {
-		t.Errorf("%s by %s (-want +got):\n%s", p.user, d.GroupBy, diff)
-	}
+	expect.NoDiff(t, want, got[0], "%s by %s", p.user, d.GroupBy)
 	return met
 }
 
@@ -295,9 +294,7 @@ func (w *world) checkPins(t *testing.T, s store) {
 		}
 		got, _, err := s.Pins(t.Context(), pins, embeddings)
 		must.OK(t, err)
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("with embeddings: %v (-want +got):\n%s", embeddings, diff)
-		}
+		expect.NoDiffBut(t, cmpopts.EquateEmpty(), want, got, "with embeddings: %v", embeddings)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -144,8 +145,6 @@ func TestTables_KeepIDsOfActionsInWindows(t *testing.T) {
 
 func TestReleases(t *testing.T) {
 	for version, want := range map[string]Release{"0.11.0-1b4": V0, "0.12.1": V0, "1.0.0": V1, "1.5.1-abc": V1} {
-		if got := releaseOf(version); got != want {
-			t.Errorf("%s: got %s, want %s", version, got, want)
-		}
+		expect.Equal(t, releaseOf(version), want, "%s", version)
 	}
 }

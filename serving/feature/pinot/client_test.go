@@ -26,6 +26,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -173,9 +174,7 @@ func TestWithoutSQL(t *testing.T) {
 		"no cause":     {errors.New("query " + sql), "no cause without the SQL"},
 		"in all parts": {fmt.Errorf("query: %w", errors.New(sql)), "no cause without the SQL"},
 	} {
-		if got := fmt.Sprint(withoutSQL(tt.err, sql)); got != tt.want {
-			t.Errorf("%s: got %s, want %s", name, got, tt.want)
-		}
+		expect.Equal(t, fmt.Sprint(withoutSQL(tt.err, sql)), tt.want, "%s", name)
 	}
 }
 

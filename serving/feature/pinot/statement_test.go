@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/golden"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -125,9 +126,7 @@ func TestTables_AgreeWithTopics(t *testing.T) {
 				want[key] = value
 			}
 		}
-		if diff := cmp.Diff(want, both[0]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		expect.NoDiff(t, want, both[0], "%s", name)
 	}
 	if _, err := setup.table(TableName, "2"); err == nil {
 		t.Error("created a table for an unknown release")

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"testing/synctest"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 )
 
@@ -78,9 +78,7 @@ func TestRead_Traces(t *testing.T) {
 				slices.SortStableFunc(got, func(x, y spanContent) int {
 					return cmp.Or(cmp.Compare(x.Name, y.Name), slices.Compare(x.Attributes, y.Attributes))
 				})
-				if diff := gocmp.Diff(c.want, got); diff != "" {
-					t.Errorf("spans (-want +got):\n%s", diff)
-				}
+				expect.NoDiff(t, c.want, got, "spans")
 			})
 		})
 	}
