@@ -410,9 +410,7 @@ func (s httpAPI) checkFeatures(d *dataset) {
 			want = append(want, string(a.Verb)+" "+string(a.Object))
 		}
 		want = want[:min(20, len(want))]
-		if diff := cmp.Diff(want, actionsOf(got["last_actions"]), cmpopts.EquateEmpty()); diff != "" {
-			s.t.Errorf("last_actions of %s (-want +got):\n%s", user, diff)
-		}
+		expect.NoDiffBut(s.t, cmpopts.EquateEmpty(), want, actionsOf(got["last_actions"]), "last_actions of %s", user)
 		counted += len(want)
 	}
 	if counted == 0 {

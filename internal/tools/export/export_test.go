@@ -256,9 +256,7 @@ func TestExport_BoundsAndDeletedUsers(t *testing.T) {
 		at := schemas.Micros(r.Time).Time()
 		return at.Before(since) || !at.Before(until) || r.User == "user:1"
 	})
-	if diff := gocmp.Diff(want, rows(t, dir)); diff != "" {
-		t.Errorf("rows (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, rows(t, dir), "rows")
 	if summary.Items != len(want) || summary.Skipped == 0 || summary.Files == 0 || !summary.Until.Equal(until) {
 		t.Errorf("summary %+v, want %d items", summary, len(want))
 	}
@@ -279,9 +277,7 @@ func TestExport_SkipsVisitsBeforeOldestAction(t *testing.T) {
 			t.Errorf("visit %s at %s is before the oldest action", r.Visit, schemas.Micros(r.Time).Time())
 		}
 	}
-	if diff := gocmp.Diff(slices.DeleteFunc(h.brute(), early), slices.DeleteFunc(got, early)); diff != "" {
-		t.Errorf("rows an hour later (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, slices.DeleteFunc(h.brute(), early), slices.DeleteFunc(got, early), "rows an hour later")
 	if summary.Visits == 0 || summary.Skipped == 0 {
 		t.Errorf("summary %+v, want visits before the oldest action and after it", summary)
 	}

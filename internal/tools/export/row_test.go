@@ -5,9 +5,9 @@ import (
 	"math"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/training"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -62,9 +62,7 @@ func TestWrite_ModelAndPolicy(t *testing.T) {
 		{"pin:4", nil, nil, nil, new(1.0), []training.Choice{}, -1},
 		{"pin:5", nil, nil, nil, new(1.0), []training.Choice{}, -1},
 	}
-	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("rows (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, got, "rows")
 	content := must.Get(parquet.OpenFile(file, file.Size()))(t)
 	for key, want := range map[string]string{
 		"smartfeed.labels":   `{"hide":"30h0m0s","save":"10h0m0s"}`,
