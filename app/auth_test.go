@@ -137,9 +137,7 @@ func TestPeers_AuthenticateOverTLS(t *testing.T) {
 	if err := waiting(stranger); err == nil {
 		t.Error("with another secret: got no error")
 	}
-	if code := postTLS(t, settings, "https://"+pools.server.Addr()+"/peer/waiting", `{"user":"user:ada"}`); code != 401 {
-		t.Errorf("without a token: got %d, want 401", code)
-	}
+	expect.Equal(t, postTLS(t, settings, "https://"+pools.server.Addr()+"/peer/waiting", `{"user":"user:ada"}`), 401, "without a token")
 }
 
 func postTLS(t *testing.T, settings *tls.Config, url, body string) int {

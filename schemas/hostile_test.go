@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -260,9 +261,7 @@ func TestConform(t *testing.T) {
 			if err := conform(n, tt.body); err != nil {
 				got = err.Error()
 			}
-			if got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
+			expect.Equal(t, got, tt.want, "decoded record")
 		})
 	}
 }

@@ -56,9 +56,7 @@ func TestParseID_OfKind(t *testing.T) {
 	for name, parse := range parsers {
 		for _, kind := range []string{"user", "pin", "board", "interest"} {
 			want := name == kind || strings.Contains(strings.Join(takes[name], " "), kind)
-			if got := parse(kind+":1") == nil; got != want {
-				t.Errorf("%s takes a %s: %t, want %t", name, kind, got, want)
-			}
+			expect.Equal(t, parse(kind+":1") == nil, want, "%s takes a %s", name, kind)
 		}
 		if parse("") == nil {
 			t.Errorf("%s takes an empty id", name)

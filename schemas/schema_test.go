@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -19,9 +20,7 @@ func TestSchema_MatchesType(t *testing.T) {
 		t.Run(r.file, func(t *testing.T) {
 			n := must.Get(parseReader(r.schema))(t)
 			typ := reflect.TypeOf(r.zero)
-			if n.name != typ.Name() {
-				t.Errorf("schema is named %s, want %s", n.name, typ.Name())
-			}
+			expect.Equal(t, n.name, typ.Name(), "schema is named")
 			matchRecord(t, typ.Name(), n, typ)
 		})
 	}

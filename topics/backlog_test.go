@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -102,9 +103,7 @@ func TestOriginTime(t *testing.T) {
 		{"unreadable", []kgo.RecordHeader{{Key: OriginHeader, Value: []byte{1}}}, 5_000},
 	}
 	for _, tt := range tests {
-		if got := OriginTime(&kgo.Record{Timestamp: at, Headers: tt.headers}); got != tt.want {
-			t.Errorf("%s: OriginTime = %d, want %d", tt.name, got, tt.want)
-		}
+		expect.Equal(t, OriginTime(&kgo.Record{Timestamp: at, Headers: tt.headers}), tt.want, "%s: OriginTime", tt.name)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -52,8 +53,6 @@ func TestCatalogue_Retention(t *testing.T) {
 		case topic.Retention == 0:
 			got = "for ever"
 		}
-		if got != want {
-			t.Errorf("topic %s is kept %s, want %s", topic.Name, got, want)
-		}
+		expect.Equal(t, got, want, "topic %s is kept", topic.Name)
 	}
 }

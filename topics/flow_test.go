@@ -101,7 +101,5 @@ func TestFlows_ReportSlowestProcess(t *testing.T) {
 	})
 	defer close(hold)
 	<-held
-	if got := waiting(); got != all {
-		t.Errorf("with a stopped process the lag is %d, want %d", got, all)
-	}
+	expect.Equal(t, waiting(), all, "with a stopped process the lag")
 }

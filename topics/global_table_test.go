@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -105,9 +106,7 @@ func TestGlobalTable_ReportsChanges(t *testing.T) {
 	for _, want := range []string{"user:a 0 1", "user:a 1 2", "user:a 2 0"} {
 		select {
 		case got := <-changes:
-			if got != want {
-				t.Errorf("change %q, want %q", got, want)
-			}
+			expect.Equal(t, got, want, "change")
 		case <-time.After(time.Minute):
 			t.Fatalf("no change, want %q", want)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -95,9 +96,7 @@ func TestHasher_Reset(t *testing.T) {
 	first := h.Sum32()
 	h.Reset()
 	_, _ = h.Write([]byte("abc"))
-	if got := h.Sum32(); got != first {
-		t.Errorf("after Reset the sum is %d, want %d", got, first)
-	}
+	expect.Equal(t, h.Sum32(), first, "after Reset the sum")
 	if got, want := fmt.Sprintf("%x", h.Sum(nil)), fmt.Sprintf("%08x", first); got != want {
 		t.Errorf("Sum = %s, want %s", got, want)
 	}

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 // The Kafka configuration of each topic in the catalogue. Apply and Verify cannot test it, because they compare it with
@@ -32,9 +34,7 @@ func TestSettingsOfTopics(t *testing.T) {
 		maps.Copy(want, differs)
 		got := settingsOf[name]
 		for _, key := range slices.Sorted(maps.Keys(want)) {
-			if got[key] != want[key] {
-				t.Errorf("%s: %s is %q, want %q", name, key, got[key], want[key])
-			}
+			expect.Equal(t, got[key], want[key], "%s: %s", name, key)
 		}
 		if len(got) != len(want) {
 			t.Errorf("%s: settings %v, want only those of %v", name, got, want)

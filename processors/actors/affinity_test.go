@@ -64,9 +64,7 @@ func TestStrongestAndWeakest(t *testing.T) {
 			}
 			got += string(a.Facet)
 		}
-		if got != tt.want {
-			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
-		}
+		expect.Equal(t, got, tt.want, "%s", tt.name)
 	}
 }
 
@@ -122,9 +120,7 @@ func TestProfile_ConvergesInAnyOrder(t *testing.T) {
 				held = e
 			}
 		}
-		if isDelete(held) != deleted {
-			t.Errorf("deleted: got %t, want %t", isDelete(held), deleted)
-		}
+		expect.Equal(t, isDelete(held), deleted, "deleted")
 		if !deleted && held != newest {
 			t.Errorf("got event %s, want %s", held.ID, newest.ID)
 		}

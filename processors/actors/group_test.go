@@ -334,9 +334,7 @@ func TestTrim_RemovesWeakFacets(t *testing.T) {
 		if board < "board:03" {
 			want = 1
 		}
-		if weight != want {
-			t.Errorf("%s: weight %v, want %v", board, weight, want)
-		}
+		expect.Equal(t, weight, want, "%s: weight", board)
 	}
 }
 

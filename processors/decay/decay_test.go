@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -23,8 +24,6 @@ func TestFactor(t *testing.T) {
 		{"the latest time", math.MinInt64, math.MaxInt64, 0},
 		{"the earliest time", math.MaxInt64, math.MinInt64, math.Inf(1)},
 	} {
-		if got := decay.Factor(c.from, c.to, time.Hour); got != c.want {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
+		expect.Equal(t, decay.Factor(c.from, c.to, time.Hour), c.want, "%s", c.name)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -31,7 +32,5 @@ func TestSum_AtIsFinite(t *testing.T) {
 	if got := weekly.At(start, decay.NewScale(month)); got != math.MaxFloat64 {
 		t.Errorf("a sum on the scale of a week, read on the scale of a month: %v, want MaxFloat64", got)
 	}
-	if got := decay.None().At(start, decay.NewScale(month)); got != 0 {
-		t.Errorf("value of no weights: %v, want 0", got)
-	}
+	expect.Equal(t, decay.None().At(start, decay.NewScale(month)), 0, "value of no weights")
 }

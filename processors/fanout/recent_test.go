@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/score"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -21,9 +22,7 @@ func TestRecentOf_Withdrawn(t *testing.T) {
 		"user:bob": true, "board:wood": true, "interest:wood": true,
 	} {
 		r := recentOf(&schemas.Publication{Followee: followee, PinVersion: bowl}, time.Second)
-		if r.withdrawn != withdrawn {
-			t.Errorf("%s: withdrawn %v, want %v", followee, r.withdrawn, withdrawn)
-		}
+		expect.Equal(t, r.withdrawn, withdrawn, "%s: withdrawn", followee)
 	}
 	deleted := bowl
 	deleted.Deleted = true

@@ -39,9 +39,7 @@ func TestRecipients_GroupsFollowersByPartition(t *testing.T) {
 		if first == partitions {
 			share = -1
 		}
-		if got := r.firstFrom(from); got != share {
-			t.Errorf("first partition from %d: %d, want %d", from, got, share)
-		}
+		expect.Equal(t, r.firstFrom(from), share, "first partition from %d", from)
 		if r.more != (n > 20) {
 			t.Errorf("more: %v with %d followers", r.more, n)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -55,9 +56,7 @@ func TestRegister_ConvergesInAnyOrder(t *testing.T) {
 		for _, e := range rapid.Permutation(order).Draw(t, "order") {
 			got, _ = got.apply(e, tie)
 		}
-		if got != want {
-			t.Errorf("got %+v, want %+v", got, want)
-		}
+		expect.Equal(t, got, want, "register")
 	})
 }
 

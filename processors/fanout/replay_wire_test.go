@@ -3,6 +3,7 @@ package fanout_test
 import (
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/score"
@@ -63,8 +64,6 @@ func TestReplay_ChangesScoreWithoutDelivery(t *testing.T) {
 		t.Errorf("%d pins delivered, want %d", len(got), len(want))
 	}
 	for pin, w := range want {
-		if got[pin] != w {
-			t.Errorf("%s: got %+v, want %+v", pin, got[pin], w)
-		}
+		expect.Equal(t, got[pin], w, "%s", pin)
 	}
 }

@@ -3,6 +3,7 @@ package fanout
 import (
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -17,8 +18,6 @@ func TestExpected_IsLateIfStepDidNotChange(t *testing.T) {
 		"no step":                             {6, 5, 6, false}, // the next walk has not started
 	} {
 		e := &expected{number: c.atTimer}
-		if got := e.isLate(&schemas.Walk{Number: int64(c.step)}, c.now); got != c.want {
-			t.Errorf("%s: late %v, want %v", name, got, c.want)
-		}
+		expect.Equal(t, e.isLate(&schemas.Walk{Number: int64(c.step)}, c.now), c.want, "%s: late", name)
 	}
 }

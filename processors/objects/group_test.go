@@ -393,9 +393,7 @@ func checkLastBoards(t *testing.T, w *proctest.Wire, newest int) {
 		last[e] = p.PinVersion
 	}
 	for e, v := range last {
-		if v.Board != want {
-			t.Errorf("last publication to %v has board %s, want %s", e, v.Board, want)
-		}
+		expect.Equal(t, v.Board, want, "last publication to %v has board", e)
 	}
 }
 

@@ -271,9 +271,7 @@ func checkContent(t *rapid.T, p *pin, want expectedPin) {
 		kept = append(kept, m.id)
 	}
 	expect.NoDiff(t, want.kept, kept, "kept versions")
-	if p.head.title != want.newest.Title {
-		t.Errorf("title: got %q, want %q", p.head.title, want.newest.Title)
-	}
+	expect.Equal(t, p.head.title, want.newest.Title, "title")
 	if p.created() != (want.origin != nil) {
 		t.Errorf("created: got %t, want %t", p.created(), want.origin != nil)
 	}

@@ -44,9 +44,7 @@ func TestMaxFollowees_RefusesLatestFollow(t *testing.T) {
 		r.followAt(schemas.ID(author), schemas.Micros(4-n), true) // the earliest one arrives last
 	}
 	expectAuthors("four follows", "user:c", "user:d")
-	if got := r.member.Status(topics.Pools).Dropped["followee_cap"]; got != 2 {
-		t.Errorf("followee_cap is %d, want 2", got)
-	}
+	expect.Equal(t, r.member.Status(topics.Pools).Dropped["followee_cap"], 2, "followee_cap")
 	r.crash()
 	r.followAt("user:d", 9, false)
 	expectAuthors("after an unfollow", "user:b", "user:c")

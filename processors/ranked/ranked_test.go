@@ -72,9 +72,7 @@ func TestAppendBody_Golden(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			row := ranked.AppendBody(nil, &c.body)
-			if got := hex.EncodeToString(row); got != c.want {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
+			expect.Equal(t, hex.EncodeToString(row), c.want, "row")
 			got := must.Get(ranked.ParseBody(string(row)))(t)
 			expect.NoDiff(t, c.body, got, "decoded body")
 		})

@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -174,9 +175,7 @@ func TestTableConsumer_DeliversMarkers(t *testing.T) {
 		if want := map[kgo.TransactionEndTry]int{kgo.TryCommit: 1, kgo.TryAbort: 0}[end]; rows != want {
 			t.Errorf("end %v: %d rows, want %d", end, rows, want)
 		}
-		if got := consumer.end(1); got != 2 {
-			t.Errorf("end %v: high watermark %d, want 2", end, got)
-		}
+		expect.Equal(t, consumer.end(1), 2, "end %v: high watermark", end)
 		reading.AsyncClose()
 		for range reading.Messages() {
 			t.Error("a message after the last one")

@@ -149,9 +149,7 @@ func recordsAreNotSkipped(t *testing.T, w *wire) {
 		p.applied[0] = c.applied
 		p.mu.Unlock()
 		left := must.Get(p.skipMarkers(0, "t-in"))(t)
-		if left != c.left {
-			t.Errorf("%s: unread record found: %t, want %t", c.name, left, c.left)
-		}
+		expect.Equal(t, left, c.left, "%s: unread record found", c.name)
 		expect.NoDiff(t, c.want, p.appliedOf(0), "%s: applied up to", c.name)
 	}
 }

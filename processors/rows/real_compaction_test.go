@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -172,9 +173,7 @@ func TestRealKafkaStoreOfflineTooLong(t *testing.T) {
 	const n = 40
 	rows := func(dir string, keeps time.Duration, from, send int) (there int) {
 		r := newRunner(t, w, dir, w.keeper(n))
-		if r.maxOffline != maxStoreOffline {
-			t.Errorf("stores may be offline for %s, want %s", r.maxOffline, maxStoreOffline)
-		}
+		expect.Equal(t, r.maxOffline, maxStoreOffline, "stores may be offline for")
 		r.maxOffline = keeps
 		stop := start(t, r)
 		eventually.True(t, "it is ready", func() bool { return r.Status().Ready })

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/stored"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -475,9 +476,7 @@ func TestMemory_IsDiscardedWithUndoneCallback(t *testing.T) {
 	add(nil)
 	add(nil)
 	_ = b.callAs("k", func(*Tx) error { return schemas.Bad("not valid") })
-	if got := held(); got != 2 {
-		t.Errorf("after a bad record: %d, want 2", got)
-	}
+	expect.Equal(t, held(), 2, "after a bad record")
 	add(schemas.Bad("too large"))
 	if got := held(); got != 0 {
 		t.Errorf("after an undone use: %d, want new memory", got)

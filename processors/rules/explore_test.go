@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -41,9 +42,7 @@ func TestBeta_MeanAndVariance(t *testing.T) {
 func TestGamma_NonPositiveShapeIsZero(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, shape := range []float64{0, -1, math.NaN()} {
-		if x := gamma(rng, shape); x != 0 {
-			t.Errorf("shape %v: drew %v, want 0", shape, x)
-		}
+		expect.Equal(t, gamma(rng, shape), 0, "shape %v: drew", shape)
 	}
 }
 

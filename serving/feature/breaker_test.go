@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sony/gobreaker/v2"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -99,18 +100,14 @@ func TestAnswer_BreakerOpensWhileStoreHangs(t *testing.T) {
 		if after := runtime.NumGoroutine(); after > before || store.hits.Load() != hits {
 			t.Errorf("%d goroutines before, %d after; %d more scans", before, after, store.hits.Load()-hits)
 		}
-		if got := counted(t, metrics, "smartfeed_features_circuit_breaker_open"); got != 1 {
-			t.Errorf("gauge: got %v, want 1", got)
-		}
+		expect.Equal(t, counted(t, metrics, "smartfeed_features_circuit_breaker_open"), 1, "gauge")
 		down.Store(false)
 		close(release)
 		time.Sleep(cfg.BreakerOpenTime + 1)
 		if answer, _ := ask(); len(answer.Degraded) > 0 {
 			t.Errorf("when it has recovered: degraded %v", answer.Degraded)
 		}
-		if got := counted(t, metrics, "smartfeed_features_circuit_breaker_open"); got != 0 {
-			t.Errorf("gauge: got %v, want 0", got)
-		}
+		expect.Equal(t, counted(t, metrics, "smartfeed_features_circuit_breaker_open"), 0, "gauge")
 	})
 }
 

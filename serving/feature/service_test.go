@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -440,9 +441,7 @@ func TestAnswer_KeepsDeadline(t *testing.T) {
 				s, _ := serviceOf{store: store, now: time.Now}.start(t)
 				start := time.Now()
 				got := must.Get(s.Answer(t.Context(), Request{Features: []string{"saves"}, Users: []schemas.UserID{"user:1", "user:2"}}))(t)
-				if took := time.Since(start); took != DefaultConfig().Timeout {
-					t.Errorf("took %v, want %v", took, DefaultConfig().Timeout)
-				}
+				expect.Equal(t, time.Since(start), DefaultConfig().Timeout, "took")
 				want := Answer{
 					Values:  map[string]map[string]Value{"user:1": {"saves": Number(0)}, "user:2": {"saves": nil}},
 					Missing: []Missing{{"user:2", "saves", Deadline}}, Degraded: []string{"deadline"}, AsOf: got.AsOf,

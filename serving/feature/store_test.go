@@ -15,6 +15,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/testkit/child"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -272,9 +273,7 @@ func TestWrite_DeletedPinHasNoMeanOfActors(t *testing.T) {
 	for pin, want := range map[schemas.PinID]bool{"pin:kept": true, "pin:1": false, "pin:2": false} {
 		err := s.db.Use(func(db *pebble.DB) error {
 			_, closer, err := db.Get(pinKey(nil, pin, actorsRow))
-			if has := err == nil; has != want {
-				t.Errorf("%s has a mean: %t, want %t", pin, has, want)
-			}
+			expect.Equal(t, err == nil, want, "%s has a mean", pin)
 			if err != nil {
 				return nil
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sr"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
@@ -108,9 +109,7 @@ func TestRegistry_KeepsIDsOverRestart(t *testing.T) {
 			t.Errorf("after a restart %v has id %d, want %d", schemas[i], got, want[i])
 		}
 	}
-	if got := register(t, s.RegistryURL(), "d", `"int"`); got != 4 {
-		t.Errorf("the next new schema has id %d, want 4", got)
-	}
+	expect.Equal(t, register(t, s.RegistryURL(), "d", `"int"`), 4, "the next new schema has id")
 }
 
 func TestStart_RejectsChangedSchemaIDs(t *testing.T) {

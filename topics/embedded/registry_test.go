@@ -13,6 +13,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/sr"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
@@ -154,9 +155,7 @@ func TestRegistry_RejectsCrossSiteRequests(t *testing.T) {
 	if code, body := ask("GET", "/subjects", "127.0.0.1:8081"); code != 200 || strings.TrimSpace(body) != "[]" {
 		t.Errorf("the subjects afterwards: got %d %s, want none", code, body)
 	}
-	if id := register(t, s.RegistryURL(), "a", `"string"`); id != 1 {
-		t.Errorf("the first schema has the id %d, want 1", id)
-	}
+	expect.Equal(t, register(t, s.RegistryURL(), "a", `"string"`), 1, "the first schema has the id")
 	if code, _ := ask("GET", schema, "localhost:8081"); code != 200 {
 		t.Errorf("schema requested through localhost: got %d, want 200", code)
 	}

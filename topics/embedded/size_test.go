@@ -3,6 +3,8 @@ package embedded
 import (
 	"testing"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 func TestSizeInterval_IsShortNearTheLimit(t *testing.T) {
@@ -15,8 +17,6 @@ func TestSizeInterval_IsShortNearTheLimit(t *testing.T) {
 		{3 << 30, 6 * time.Second},
 		{1 << 50, 10 * time.Second},
 	} {
-		if got := sizeInterval(c.left); got != c.want {
-			t.Errorf("%d bytes left: %v, want %v", c.left, got, c.want)
-		}
+		expect.Equal(t, sizeInterval(c.left), c.want, "%d bytes left", c.left)
 	}
 }

@@ -57,9 +57,7 @@ func TestNumber_ParsesNames(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"pools.1", "pools.02", "pools.x", "pools.-2", "pools.", "poolside", "objects", ""} {
-		if got := Number("pools", name); got != 0 {
-			t.Errorf("%q is number %d, want 0", name, got)
-		}
+		expect.Equal(t, Number("pools", name), 0, "%q is number", name)
 	}
 }
 
@@ -75,9 +73,7 @@ func TestIsMark_RejectsRecordWithContent(t *testing.T) {
 		"with a value": {kgo.Record{Headers: mark, Value: []byte{}}, false},
 		"no header":    {kgo.Record{}, false},
 	} {
-		if got := IsMark(&c.record); got != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
+		expect.Equal(t, IsMark(&c.record), c.want, "%s", name)
 	}
 }
 

@@ -29,9 +29,7 @@ func TestSetFeeds_KeepsRulesOfChunkInProgress(t *testing.T) {
 		return true
 	}}})
 	before := visit(t, g, "v1").Served
-	if before.Arm != "calm" {
-		t.Errorf("the chunk in progress has the arm %q, want calm", before.Arm)
-	}
+	expect.Equal(t, before.Arm, "calm", "the chunk in progress has the arm")
 	expectPins(t, before.Items, "pin:0", "pin:1")
 	g.Settle(poolstest.Owner, "v1", schemas.Failed)
 	after := visit(t, g, "v2").Served

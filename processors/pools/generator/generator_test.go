@@ -218,9 +218,7 @@ func TestChunk_WaitsUntilPreviousVisitIsApplied(t *testing.T) {
 		d.apply(t, &first.Served)
 		next.expect(t, "applied", true)
 		expectPins(t, next.chunk.Served.Items, "pin:2", "pin:3")
-		if next.chunk.Head != 2 {
-			t.Errorf("head %d, want 2", next.chunk.Head)
-		}
+		expect.Equal(t, next.chunk.Head, 2, "head")
 	})
 }
 

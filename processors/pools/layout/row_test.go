@@ -18,9 +18,7 @@ func TestAppendCandidate_Golden(t *testing.T) {
 	row := AppendCandidate(nil, KindFirstVersion, schemas.Following, 1, "pin:a", 2)
 	want := "63" + hex.EncodeToString([]byte("following")) + "00" + "400fffffffffffff" +
 		hex.EncodeToString([]byte("pin:a")) + "00" + "8000000000000002"
-	if got := hex.EncodeToString(row); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	expect.Equal(t, hex.EncodeToString(row), want, "row")
 }
 
 func TestParseCandidate_RoundTrip(t *testing.T) {
@@ -94,9 +92,7 @@ func TestFollow_KeepsItsFormat(t *testing.T) {
 		"01" + "7fffffffffffffff" + "3f000000": {-1, 0.5},
 	} {
 		value := AppendFollow(nil, f.at, f.weight)
-		if got := hex.EncodeToString(value); got != want {
-			t.Errorf("%+v encodes to %s, want %s", f, got, want)
-		}
+		expect.Equal(t, hex.EncodeToString(value), want, "%+v encodes to", f)
 		if at, weight, err := ParseFollow(value); err != nil || at != f.at || weight != f.weight {
 			t.Errorf("%s decodes to %d, %v, %v, want %+v", want, at, weight, err, f)
 		}

@@ -44,7 +44,5 @@ func TestState_SeenTrimmedBefore(t *testing.T) {
 	st.SeenTrimmed, st.Refused = 1, -10
 	st.Refuse(-5)
 	st.Refuse(-7)
-	if got := st.SeenTrimmedBefore(); got != -5 {
-		t.Errorf("SeenTrimmedBefore: %d, want -5", got)
-	}
+	expect.Equal(t, st.SeenTrimmedBefore(), -5, "SeenTrimmedBefore")
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
@@ -96,9 +97,7 @@ func TestStatements_CarryTheTimeOfTheEvent(t *testing.T) {
 		if !strings.HasSuffix(c.st.text, "USING TIMESTAMP ?") {
 			t.Errorf("%s: %q has no timestamp at its end", name, c.st.text)
 		}
-		if got := c.st.args[len(c.st.args)-1]; got != c.want {
-			t.Errorf("%s: timestamp %v, want %v", name, got, c.want)
-		}
+		expect.Equal(t, c.st.args[len(c.st.args)-1], c.want, "%s: timestamp", name)
 	}
 }
 
