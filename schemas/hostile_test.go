@@ -261,7 +261,7 @@ func TestConform(t *testing.T) {
 			if err := conform(n, tt.body); err != nil {
 				got = err.Error()
 			}
-			expect.Equal(t, got, tt.want, "decoded record")
+			expect.Equal(t, got, tt.want, "error")
 		})
 	}
 }
