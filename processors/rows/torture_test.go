@@ -42,8 +42,9 @@ const (
 	signalLate  = syscall.SIGHUP  // exit between the end of the transaction and the write to the local store
 )
 
-// tortureGroup counts records, puts and deletes rows, and emits each record.
+// tortureGroup counts records, puts and deletes rows, and emits each record, every other one as a gathered item.
 func tortureGroup(w *wire) Group {
+	gathered := Gather(w.stream("t-out"), func(list []*schemas.DeletedUser) []*schemas.DeletedUser { return list })
 	return Group{Name: "t", Outputs: []string{"t-out"}, Inputs: []Input{
 		Keyed(w.stream("t-in"), func(tx *Tx, rec *schemas.DeletedUser) error {
 			n, err := add(tx.Own(), 1)
@@ -54,7 +55,11 @@ func tortureGroup(w *wire) Group {
 			if n > 3 { // keep the newest three
 				tx.Own().Delete(binary.BigEndian.AppendUint64([]byte("e"), n-3))
 			}
-			Send(tx, w.stream("t-out"), tx.Key(), rec)
+			if rec.Time%2 == 0 {
+				Send(tx, w.stream("t-out"), tx.Key(), rec)
+			} else {
+				gathered.Add(tx, tx.Partition(), rec, 1)
+			}
 			return nil
 		}),
 	}}
