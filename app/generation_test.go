@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -143,15 +142,11 @@ func TestGeneration_AppliesAnotherCap(t *testing.T) {
 	s = start(t, cfg)
 	s.answersFrom(2)
 	shown.started = s
-	if diff := cmp.Diff(before, s.poolsOf(d.users)); diff != "" {
-		t.Fatalf("pools after a restart (-before +after):\n%.3000s", diff)
-	}
+	expect.NoDiff(t, before, s.poolsOf(d.users), "pools after a restart (-before +after)")
 	if done := s.generate("all"); done.Previous != 2 || done.Generation != 3 {
 		t.Errorf("built %+v", done)
 	}
-	if diff := cmp.Diff(before, s.poolsOf(d.users)); diff != "" {
-		t.Fatalf("pools after another generation (-before +after):\n%.3000s", diff)
-	}
+	expect.NoDiff(t, before, s.poolsOf(d.users), "pools after another generation (-before +after)")
 	shown.visit() // checks that no pin is new twice
 	shown.applied()
 	s.checkReportedOnce()
@@ -179,9 +174,7 @@ func TestGeneration_KeepsUsersOfPreviousOne(t *testing.T) {
 	if done := s.generate("all"); done.Generation != 3 || done.Rebuilt.Users != 2 {
 		t.Errorf("built %+v", done)
 	}
-	if diff := cmp.Diff(before, s.poolsOf(both)); diff != "" {
-		t.Errorf("pools (-before +after):\n%.3000s", diff)
-	}
+	expect.NoDiff(t, before, s.poolsOf(both), "pools (-before +after)")
 	out, err := s.run("erase", "user:late", "-o", "json")
 	var done ops.Erased
 	if err != nil || json.Unmarshal([]byte(out), &done) != nil || done.Had[topics.Pools] == 0 || done.Has[topics.Pools] != 0 {

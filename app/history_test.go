@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -53,9 +53,7 @@ func TestFeatureHistory_EqualsServedValues(t *testing.T) {
 	for i, line := range lines {
 		var got struct{ Values map[string]any }
 		must.OK(t, json.Unmarshal([]byte(line), &got))
-		if diff := cmp.Diff(served[i], got.Values, cmpopts.EquateApprox(1e-6, 1e-6)); diff != "" {
-			t.Errorf("%s (-served +history):\n%s", line[:120], diff)
-		}
+		expect.NoDiffBut(t, cmpopts.EquateApprox(1e-6, 1e-6), served[i], got.Values, "%s (-served +history)", line[:120])
 		for _, value := range got.Values {
 			if text := fmt.Sprint(value); text != "<nil>" && text != "0" && text != "map[]" && text != "[]" {
 				values++

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/ops/generations"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 	"github.com/smartfeed/smartfeed/processors/actors"
@@ -99,9 +98,7 @@ func TestRebuild_RestoresPools(t *testing.T) {
 		"all":                func() { s.generate("all") },
 	} {
 		rebuild()
-		if diff := cmp.Diff(before, s.poolsOf(d.users)); diff != "" {
-			t.Fatalf("pools after a rebuild of %s (-before +after):\n%.3000s", what, diff)
-		}
+		expect.NoDiff(t, before, s.poolsOf(d.users), "pools after a rebuild of %s (-before +after)", what)
 	}
 	r.visit() // checks that no pin is new twice
 }

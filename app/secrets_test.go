@@ -21,6 +21,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/otlptest"
 	"github.com/smartfeed/smartfeed/processors/external"
@@ -219,9 +220,7 @@ func TestSecrets_AreInNoErrorOfCommands(t *testing.T) {
 	} {
 		code, out, problems := execute(t, slices.Concat(environ, c.environ), c.args...)
 		s.note(c.name, out+problems)
-		if code != 1 {
-			t.Errorf("%s: exit code %d, want an error: %s%s", c.name, code, out, problems)
-		}
+		expect.Equal(t, code, 1, "%s: exit code; printed %s%s", c.name, out, problems)
 	}
 	if !refusing.sawCanary() {
 		t.Error("no command has sent a secret")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors"
 )
@@ -173,9 +174,7 @@ func TestSupervisor_RestartsComponentThatReturns(t *testing.T) {
 			return nil
 		}})
 		must.OK(t, supervise(t, s, 1500*time.Millisecond))
-		if runs != 2 {
-			t.Errorf("%d runs, want 2", runs)
-		}
+		expect.Equal(t, runs, 2, "runs")
 	})
 }
 
@@ -183,15 +182,11 @@ func TestSupervisor_StateWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &failing{began: time.Now(), runs: time.Second}
 		s := processors.NewSupervisor(exactly(), nil, processors.Component{Name: "p", Run: f.run})
-		if got := s.State()[0].Condition; got != processors.Idle {
-			t.Errorf("before Run: %s, want idle", got)
-		}
+		expect.Equal(t, s.State()[0].Condition, processors.Idle, "condition before Run")
 		go func() { _ = supervise(t, s, 10*time.Second) }()
 		began := time.Now()
 		time.Sleep(500 * time.Millisecond)
-		if got := s.State()[0].Condition; got != processors.Running {
-			t.Errorf("after 0.5 s: %s, want running", got)
-		}
+		expect.Equal(t, s.State()[0].Condition, processors.Running, "condition after 0.5 s")
 		time.Sleep(time.Second)
 		got := s.State()[0]
 		if got.Condition != processors.Waiting || !got.NextTry.Equal(began.Add(2*time.Second)) || got.LastError != "broken" {

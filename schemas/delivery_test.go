@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 func TestDeliveryPortions_HoldAllPinsAndFit(t *testing.T) {
@@ -31,8 +33,6 @@ func TestDeliveryPortions_HoldAllPinsAndFit(t *testing.T) {
 				t.Errorf("%d pins of %d bytes", len(portion), bytes)
 			}
 		}
-		if next != len(pins) {
-			t.Errorf("%d of %d pins", next, len(pins))
-		}
+		expect.Equal(t, next, len(pins), "pins")
 	})
 }

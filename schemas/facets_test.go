@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 func TestFacets_FolloweesOmitsEmptyIDs(t *testing.T) {
@@ -37,9 +39,7 @@ func TestFacets_FolloweesOmitsEmptyIDs(t *testing.T) {
 						break
 					}
 				}
-				if taken != n+1 {
-					t.Errorf("the iterator yields %d ids, want %d", taken, n+1)
-				}
+				expect.Equal(t, taken, n+1, "ids of the iterator")
 			}
 		})
 	}
@@ -57,9 +57,7 @@ func TestFacets_EqualComparesEveryField(t *testing.T) {
 			field, other := reflect.ValueOf(&changed).Elem().Field(i), reflect.ValueOf(b).Field(i)
 			want := cmp.Equal(field.Interface(), other.Interface(), cmpopts.EquateEmpty())
 			field.Set(other)
-			if a.Equal(changed) != want {
-				t.Errorf("%+v and %+v: equal is %t, want %t", a, changed, !want, want)
-			}
+			expect.Equal(t, a.Equal(changed), want, "%+v and %+v are equal", a, changed)
 		}
 	})
 }
@@ -79,9 +77,7 @@ func TestDecodeFacets_RejectsTruncation(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" || rest != tail || err != nil {
 			t.Fatalf("rest %q, want %q; error %v; facets (-want +got):\n%s", rest, tail, err, diff)
 		}
-		if lists != min(len(want.Interests), 1) {
-			t.Errorf("%d lists were allocated for %d interests", lists, len(want.Interests))
-		}
+		expect.Equal(t, lists, min(len(want.Interests), 1), "lists allocated for %d interests", len(want.Interests))
 		cut := encoded[:rapid.IntRange(0, len(encoded)-1).Draw(t, "cut")]
 		if got, _, err := DecodeFacets(cut); !errors.Is(err, ErrFacets) {
 			t.Errorf("%x of %x: got %v, %v, want ErrFacets", cut, encoded, got, err)

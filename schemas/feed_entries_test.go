@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 func TestFeedEntries_AllNumbersItems(t *testing.T) {
@@ -18,9 +20,7 @@ func TestFeedEntries_AllNumbersItems(t *testing.T) {
 		t.Errorf("last %d, want 9; entries (-want +got):\n%s", f.Last(), diff)
 	}
 	for first := range f.All() {
-		if first.Position != 7 {
-			t.Errorf("the first is at %d, want 7", first.Position)
-		}
+		expect.Equal(t, first.Position, 7, "position of the first")
 		break
 	}
 }

@@ -208,9 +208,7 @@ func TestDecode_RejectsHostileSchemas(t *testing.T) {
 				}
 			})
 			checkBad(t, err)
-			if n := source.count(); n != 1 {
-				t.Errorf("the schema was requested %d times, want once", n)
-			}
+			expect.Equal(t, source.count(), 1, "requests of the schema")
 			if allocated > 64<<20 {
 				t.Errorf("took %d bytes, want at most 64 MiB", allocated)
 			}
@@ -370,9 +368,7 @@ func TestDecode_DoesNotReferToValue(t *testing.T) {
 	value := must.Get(s.Encode(&DeadLetter{Key: []byte("key"), Value: []byte("value")}))(t)
 	d := must.Get(s.Decode(value))(t)
 	_ = append(d.Key, "-and-more"...)
-	if string(d.Value) != "value" {
-		t.Errorf("appending to the key made the value %q", d.Value)
-	}
+	expect.Equal(t, string(d.Value), "value", "value after appending to the key")
 }
 
 func TestEncode_RejectsInvalidRecords(t *testing.T) {

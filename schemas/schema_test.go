@@ -87,9 +87,7 @@ func matchType(t *testing.T, path string, n *node, typ reflect.Type) {
 	case kindArray, kindMap:
 		matchType(t, path+"[]", n.items, typ.Elem())
 	case kindBytes:
-		if typ.Elem().Kind() != reflect.Uint8 {
-			t.Errorf("%s: bytes in the schema, %s in Go", path, typ)
-		}
+		expect.Equal(t, typ.Elem().Kind(), reflect.Uint8, "%s: elements in Go; bytes in the schema", path)
 	}
 }
 

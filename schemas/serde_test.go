@@ -254,9 +254,7 @@ func TestDecode_RequestsWriterOnce(t *testing.T) {
 		}
 		must.Get(s.Decode(framed(testID, 5)))(t)
 	}
-	if n := source.count(); n != 1 {
-		t.Errorf("asked %d times, want 1", n)
-	}
+	expect.Equal(t, source.count(), 1, "requests")
 }
 
 // TestDecode_RejectsOtherLogicalType reads records of a writer with the same bytes, but in milliseconds.
@@ -276,9 +274,7 @@ func TestDecode_RequestsUnknownSchemaAgain(t *testing.T) {
 		decode := func(want int) error {
 			t.Helper()
 			_, err := s.Decode(framed(9, 5))
-			if n := source.count(); n != want {
-				t.Errorf("asked %d times, want %d", n, want)
-			}
+			expect.Equal(t, source.count(), want, "requests")
 			return err
 		}
 		checkBad(t, decode(1))

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -46,9 +47,7 @@ func TestDecode_BoundsLookupsOfUnknownIDs(t *testing.T) {
 		for id := range uint32(random) {
 			checkBad(t, decode(1<<20+id))
 		}
-		if n := source.count() - before; n != missBurst {
-			t.Errorf("%d requests after an hour, want %d", n, missBurst)
-		}
+		expect.Equal(t, source.count()-before, missBurst, "requests after an hour")
 		checkBad(t, decode(1<<31))
 		if n := len(s.framing.writers.missing.all); n > maxMissing {
 			t.Errorf("%d missing ids are remembered, want at most %d", n, maxMissing)
@@ -110,8 +109,6 @@ func TestDecode_RequestsOnceForConcurrentRecords(t *testing.T) {
 		synctest.Wait()
 		close(source.answer)
 		synctest.Wait()
-		if n := source.asked.Load(); n != 1 {
-			t.Errorf("%d requests, want 1", n)
-		}
+		expect.Equal(t, source.asked.Load(), 1, "requests")
 	})
 }

@@ -77,9 +77,7 @@ func TestBacklog_ReadsEachRecordOnce(t *testing.T) {
 			t.Fatal("newer records are pending")
 		}
 	}
-	if want := len(newer.origins) / 1000; newer.reads != want {
-		t.Errorf("%d reads, want %d, one per record", newer.reads, want)
-	}
+	expect.Equal(t, newer.reads, len(newer.origins)/1000, "reads: one per record")
 }
 
 func TestBacklog_IsPendingAtOpenTransaction(t *testing.T) {
@@ -116,7 +114,5 @@ func TestRetryBackoff_GrowsToBound(t *testing.T) {
 		}
 		last = d
 	}
-	if last != 2*time.Second {
-		t.Errorf("backoff ends at %s, want 2 s", last)
-	}
+	expect.Equal(t, last, 2*time.Second, "end of the backoff")
 }

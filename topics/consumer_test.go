@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
@@ -83,9 +84,7 @@ func TestConsume_CommitsAfterEffect(t *testing.T) {
 	})
 	eventually.True(t, "100 records", func() bool { return got.len() == 100 })
 	must.OK(t, stop())
-	if n := w.Committed("g", topics.Edges); n != 100 {
-		t.Errorf("%d offsets are committed, want 100", n)
-	}
+	expect.Equal(t, w.Committed("g", topics.Edges), 100, "committed offsets")
 }
 
 func TestConsume_ReturnsErrorOfHandler(t *testing.T) {
@@ -96,9 +95,7 @@ func TestConsume_ReturnsErrorOfHandler(t *testing.T) {
 	if !errors.Is(err, errBroken) {
 		t.Errorf("Consume = %v, want the handler's error", err)
 	}
-	if n := w.Committed("g", topics.Edges); n != 0 {
-		t.Errorf("%d offsets are committed, want none", n)
-	}
+	expect.Equal(t, w.Committed("g", topics.Edges), 0, "committed offsets")
 	var got seen
 	w.consume(t, &got)
 	eventually.True(t, "the records are delivered again", func() bool { return got.len() == 10 })
@@ -201,9 +198,7 @@ func TestConsume_HandsOver(t *testing.T) {
 	eventually.True(t, "the last record", func() bool { return got.len() == total+1 })
 	_ = stop()
 	for v, n := range got.values {
-		if n != 1 {
-			t.Errorf("%s had its effect %d times", v, n)
-		}
+		expect.Equal(t, n, 1, "times that %s had its effect", v)
 	}
 }
 

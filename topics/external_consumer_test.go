@@ -12,6 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -97,13 +98,9 @@ func TestAwaitExternalConsumers_IgnoresMarkers(t *testing.T) {
 	p := w.ended(t, kgo.TryCommit)
 	w.ended(t, kgo.TryAbort)
 	s := &fakeExternal{at: map[int32]int64{p: 0}}
-	if got := w.lagAfterTwoChecks(t, s); got != "copy: 4 of actions-enriched" {
-		t.Errorf("one unprocessed record: %q, want a lag of four offsets", got)
-	}
+	expect.Equal(t, w.lagAfterTwoChecks(t, s), "copy: 4 of actions-enriched", "one unprocessed record is a lag of four offsets")
 	s.at = nil
-	if got := w.lagAfterTwoChecks(t, s); got != "copy: 4 of actions-enriched" {
-		t.Errorf("not started: %q", got)
-	}
+	expect.Equal(t, w.lagAfterTwoChecks(t, s), "copy: 4 of actions-enriched", "not started")
 	s.at = map[int32]int64{p: 1}
 	must.OK(t, topics.AwaitExternalConsumers(soon(t), w.Kafka, nil, s.consumer())) // at the markers
 }
@@ -134,9 +131,7 @@ func TestAwaitExternalConsumers_WaitsForOpenTransactions(t *testing.T) {
 	r := &kgo.Record{Topic: topics.ActionsEnriched, Key: []byte("user:1"), Value: []byte("x")}
 	tx := w.begin(t, r)
 	s := &fakeExternal{at: map[int32]int64{r.Partition: 0}}
-	if got := w.lagAfterTwoChecks(t, s); got != "copy: 1 of actions-enriched" {
-		t.Errorf("open transaction: %q", got)
-	}
+	expect.Equal(t, w.lagAfterTwoChecks(t, s), "copy: 1 of actions-enriched", "open transaction")
 	must.OK(t, tx.EndTransaction(t.Context(), kgo.TryAbort))
 	must.OK(t, topics.AwaitExternalConsumers(soon(t), w.Kafka, nil, s.consumer()))
 }
@@ -146,9 +141,7 @@ func TestAwaitExternalConsumers_NamesUnavailableConsumer(t *testing.T) {
 	w := newWire(t)
 	w.put(t, action(1, 0))
 	s := &fakeExternal{err: errors.New("unavailable")}
-	if got := w.lagAfterTwoChecks(t, s); got != "copy: unavailable" {
-		t.Errorf("unavailable: %q", got)
-	}
+	expect.Equal(t, w.lagAfterTwoChecks(t, s), "copy: unavailable", "unavailable")
 	s.err, s.at = nil, map[int32]int64{1: 7}
 	if got := w.lagAfterTwoChecks(t, s); !strings.Contains(got, "copy: copy is at offset 7 of actions-enriched/1, which ends at 1") {
 		t.Errorf("position beyond the end: %q", got)

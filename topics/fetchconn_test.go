@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -139,14 +140,10 @@ func TestBound_OmitsBatchesBeyondTheBudget(t *testing.T) {
 		in   []byte
 		want int
 	}{{append(bytes.Clone(batch), batch...), 1}, {batch, 0}, {small, 1}, {append(bytes.Clone(batch), small...), 0}} {
-		if got := len(decoded(t, b.bound(c.in))); got != c.want {
-			t.Errorf("partition %d: %d records, want %d", i, got, c.want)
-		}
+		expect.Equal(t, len(decoded(t, b.bound(c.in))), c.want, "partition %d: records", i)
 	}
 	full := testBatch(t, kgo.GzipCompression(), 0, 1, testRecord(0, make([]byte, MaxDecompressedBytes-100), 0))
-	if got := len(decoded(t, newBounder(t).bound(full))); got != 1 {
-		t.Error("a single batch of maximum size is omitted")
-	}
+	expect.Equal(t, len(decoded(t, newBounder(t).bound(full))), 1, "batches read: a single batch of maximum size is not omitted")
 }
 
 func TestUnread_RejectsForgedHeader(t *testing.T) {

@@ -116,9 +116,7 @@ func TestFollow_FillsEveryStore(t *testing.T) {
 	stop = topicstest.Run(t, func(ctx context.Context) error { return topics.Follow(ctx, f, lost.put) })
 	eventually.True(t, "the store is filled again", func() bool { return lost.once(102) })
 	_ = stop()
-	if joined != 0 {
-		t.Errorf("%d offsets are committed after joining, want those of the store", joined)
-	}
+	expect.Equal(t, joined, 0, "offsets committed after joining: those of the store")
 }
 
 // Records whose write failed are delivered again, and their offsets are not committed.

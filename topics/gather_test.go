@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -51,9 +52,7 @@ func TestConsume_GathersRecordsOfOwnPartitions(t *testing.T) {
 	w.produce(topics.Edges, numbered("a", 100)...)
 	var got, other seen
 	stop := w.gather(t, got.handle)
-	if n := w.Committed("g", topics.Edges); n != 0 {
-		t.Errorf("%d offsets are committed, want none before the effect", n)
-	}
+	expect.Equal(t, w.Committed("g", topics.Edges), 0, "offsets committed before the effect")
 	stopOther := w.consume(t, &other)
 	eventually.True(t, "another consumer has partitions", func() bool { return other.len() > 0 })
 	must.OK(t, stop())

@@ -81,9 +81,7 @@ func TestGlobalTable_HoldsNewestRecordOfEachKey(t *testing.T) {
 	w.Send(w.deleted(t, "user:later", 1))
 	topicstest.Run(t, table.Run)
 	eventually.True(t, "records from while it was stopped", func() bool { return table.Has("user:later") })
-	if table.Len() != 50 {
-		t.Errorf("%d users after the second Run, want 50", table.Len())
-	}
+	expect.Equal(t, table.Len(), 50, "users after the second Run")
 }
 
 func TestGlobalTable_ReportsChanges(t *testing.T) {

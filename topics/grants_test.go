@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -71,9 +70,7 @@ func TestGrants(t *testing.T) {
 		{topics.RoleOperate, "group pools*", []string{topics.Describe}},
 		{topics.RoleOperate, "transactional-id smartfeed-doctor-*", []string{topics.Write}},
 	} {
-		if diff := cmp.Diff(c.want, grantsOf(t, c.role)[c.resource]); diff != "" {
-			t.Errorf("%s on %s: want -, got +:\n%s", c.role, c.resource, diff)
-		}
+		expect.NoDiff(t, c.want, grantsOf(t, c.role)[c.resource], "%s on %s", c.role, c.resource)
 	}
 	if _, err := topics.Grants("cook", nil); err == nil {
 		t.Error("an unknown role has grants")
@@ -190,9 +187,7 @@ func TestVerifyAccess_NamesMissingPermissions(t *testing.T) {
 			}
 			continue
 		}
-		if len(denied.Missing) != c.all {
-			t.Errorf("%s: %d missing grants, want %d: %v", c.user, len(denied.Missing), c.all, err)
-		}
+		expect.Equal(t, len(denied.Missing), c.all, "%s: number of missing grants %v", c.user, err)
 		for _, want := range c.want {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %q is not in: %v", c.user, want, err)
@@ -268,9 +263,7 @@ func TestGrants_SufficeForServe(t *testing.T) {
 	if n, err := retry(admin); err != nil || n != 1 {
 		t.Errorf("the role operate retries %d, %v, want the remaining one", n, err)
 	}
-	if n := len(root.Records(topics.Deliveries)); n != 1 {
-		t.Errorf("%d deliveries, want the long one", n)
-	}
+	expect.Equal(t, len(root.Records(topics.Deliveries)), 1, "deliveries: the long one")
 }
 
 // A topic that a user has no permission to describe is not reported as missing.

@@ -81,9 +81,7 @@ func TestPartitioners_PutRowsWithTheirOwner(t *testing.T) {
 			_, _ = h.Write(part)
 		}
 		want := topics.Partition(owner, n)
-		if got := int32(h.Sum32()) % n; got != want {
-			t.Errorf("hasher puts a row of %q into %d, its owner into %d", owner, got, want)
-		}
+		expect.Equal(t, int32(h.Sum32())%n, want, "partition of a row of %q", owner)
 		if got := topics.ByOwner().ForTopic("t").Partition(&kgo.Record{Key: key}, int(n)); got != int(want) {
 			t.Errorf("ByOwner puts a row of %q into %d, its owner into %d", owner, got, want)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -50,7 +51,5 @@ func TestRealKafkaDeadLetters(t *testing.T) {
 			t.Errorf("%d dead letters are retried, skipped %d, %v, want %d and 0", done.Published, done.Skipped, err, want)
 		}
 	}
-	if n := w.End(topics.RetryOrders); n != 5 {
-		t.Errorf("%d orders, want 5", n)
-	}
+	expect.Equal(t, w.End(topics.RetryOrders), 5, "orders")
 }

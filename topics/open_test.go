@@ -10,8 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -56,9 +55,7 @@ func TestStreamRoundTrip(t *testing.T) {
 	want := &schemas.Edge{User: "user:a", Other: "board:b", Kind: schemas.FollowEdge, Live: true, Time: 7}
 	value := must.Get(w.Streams.Edges.Encode(want))(t)
 	got := must.Get(w.Streams.Edges.Decode(value))(t)
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("decoded (-want +got):\n%s", d)
-	}
+	expect.NoDiff(t, want, got, "decoded")
 }
 
 // brokenRegistry rejects some subjects.
@@ -104,7 +101,5 @@ func TestOpen_ReportsUnavailableRegistryOnce(t *testing.T) {
 			t.Errorf("%s: got %v, want %q, once", name, err, c.want)
 		}
 	}
-	if requests != 1 {
-		t.Errorf("%d requests, want one", requests)
-	}
+	expect.Equal(t, requests, 1, "requests")
 }

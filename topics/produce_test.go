@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -48,9 +49,7 @@ func TestProduce_ReturnsFirstError(t *testing.T) {
 	must.OK(t, topics.Produce(t.Context(), client))
 	good := []*kgo.Record{{Topic: topics.Pins, Value: []byte("a")}, {Topic: topics.Pins, Partition: 1, Value: []byte("b")}}
 	must.OK(t, topics.Produce(t.Context(), client, good...))
-	if got := w.Records(topics.Pins); len(got) != len(good) {
-		t.Errorf("%d records in the topic, want %d", len(got), len(good))
-	}
+	expect.Equal(t, len(w.Records(topics.Pins)), len(good), "records in the topic")
 	long := &kgo.Record{Topic: topics.Pins, Value: make([]byte, 4<<20)}
 	if err := topics.Produce(t.Context(), client, append(good, long)...); err == nil {
 		t.Error("no error for a record that is too large")

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -39,9 +38,7 @@ func TestApply_CreatesWhatVerifyExpects(t *testing.T) {
 				t.Errorf("Verify before Apply = %v, want every topic missing", err)
 			}
 			done := must.Get(topics.Apply(t.Context(), w.Kafka, want))(t)
-			if got := len(done.Create); got != len(want) {
-				t.Errorf("Apply created %d topics, want %d", got, len(want))
-			}
+			expect.Equal(t, len(done.Create), len(want), "topics that Apply created")
 			must.OK(t, topics.Verify(t.Context(), w.Kafka, want))
 			if again, err := topics.Apply(t.Context(), w.Kafka, want); err != nil || !again.Empty() {
 				t.Errorf("second Apply = %+v, %v, want no changes", again, err)
@@ -81,9 +78,7 @@ func TestApply_AltersSettings(t *testing.T) {
 	longer.Actions = 30 * 24 * time.Hour
 	done := must.Get(topics.Apply(t.Context(), w.Kafka, topics.Catalogue(longer)))(t)
 	want := []topics.Setting{{Topic: "actions", Key: "retention.ms", Have: "604800000", Want: "2592000000"}}
-	if d := cmp.Diff(want, done.Alter); d != "" {
-		t.Errorf("Apply altered (-want +got):\n%s", d)
-	}
+	expect.NoDiff(t, want, done.Alter, "Apply altered")
 	must.OK(t, topics.Verify(t.Context(), w.Kafka, topics.Catalogue(longer)))
 }
 
@@ -200,8 +195,6 @@ func TestApply_WaitsForAlteredSettings(t *testing.T) {
 	})
 	w.Kafka.Dial = n.Dial
 	must.Get(topics.Apply(t.Context(), w.Kafka, topics.Catalogue(longer)))(t)
-	if requests != late+1 {
-		t.Errorf("%d requests for the settings, want %d", requests, late+1)
-	}
+	expect.Equal(t, requests, late+1, "requests for the settings")
 	must.OK(t, topics.Verify(t.Context(), w.Kafka, topics.Catalogue(longer)))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -102,9 +103,7 @@ func TestPublish_PublishesNothingIfEncodingFails(t *testing.T) {
 	if err := w.Publisher().Publish(t.Context(), []schemas.Line{follow(1), bad}); err == nil {
 		t.Error("Publish = nil, want an error")
 	}
-	if got := w.Records(topics.Follows); len(got) != 0 {
-		t.Errorf("%d records were published, want none", len(got))
-	}
+	expect.Equal(t, len(w.Records(topics.Follows)), 0, "records published")
 }
 
 func TestPublish_CountsAcknowledgedEvents(t *testing.T) {
@@ -156,9 +155,7 @@ func TestSend_ManyEvents(t *testing.T) {
 	if acked.Load() != n || failed.Load() != 0 {
 		t.Errorf("%d acknowledged and %d failed, want %d and 0", acked.Load(), failed.Load(), n)
 	}
-	if got := w.End(topics.Follows); got != n {
-		t.Errorf("%d records, want %d", got, n)
-	}
+	expect.Equal(t, w.End(topics.Follows), n, "records")
 }
 
 func TestSendDeadLetter(t *testing.T) {
@@ -169,9 +166,7 @@ func TestSendDeadLetter(t *testing.T) {
 	if len(deadLetters) != 1 || string(deadLetters[0].Key) != "edges" {
 		t.Fatalf("dead letters %v, want one under its source topic", deadLetters)
 	}
-	if got := topics.OriginTime(deadLetters[0]); got != 1_000_000 {
-		t.Errorf("origin time %d, want the arrival of the record", got)
-	}
+	expect.Equal(t, topics.OriginTime(deadLetters[0]), 1_000_000, "origin time: the arrival of the record")
 	got, err := w.Streams.DeadLetters.Decode(deadLetters[0].Value)
 	want := &schemas.DeadLetter{
 		Topic: "edges", Partition: 3, Offset: 17, Group: "materialize", Reason: "not framed", Time: 1_000_000,

@@ -3,7 +3,7 @@ package topics
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 func TestWork_Since(t *testing.T) {
@@ -18,7 +18,5 @@ func TestWork_Since(t *testing.T) {
 		Dropped:     map[string]int64{"pools: cap": 4, "objects: bot": 3}, // objects was restarted
 		DeadLetters: map[string]int64{"objects: key": 1},
 	}
-	if diff := cmp.Diff(want, now.Since(before)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, now.Since(before), "results")
 }

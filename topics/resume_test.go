@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -64,9 +65,7 @@ func TestConsume_FailsWhenRecordsAreLost(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
 			defer cancel()
 			wantChanged(t, topics.Consume(ctx, w.consumer("g", topics.Edges), got.handle), c.want)
-			if n := got.len(); n != 5 {
-				t.Errorf("%d records were delivered, want the first 5", n)
-			}
+			expect.Equal(t, got.len(), 5, "records delivered: the first 5")
 		})
 	}
 }

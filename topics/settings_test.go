@@ -8,6 +8,7 @@ import (
 	"github.com/lovoo/goka"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -36,15 +37,9 @@ func TestClient_SettingsThatKeepRecords(t *testing.T) {
 // Goka's defaults differ for each of these.
 func TestSarama_SettingsThatKeepRecords(t *testing.T) {
 	c := must.Get(topics.Kafka{Brokers: []string{"127.0.0.1:1"}}.Sarama())(t)
-	if got := c.Consumer.IsolationLevel; got != sarama.ReadCommitted {
-		t.Errorf("isolation level: got %v, want read committed", got)
-	}
-	if got := c.Consumer.Offsets.Initial; got != sarama.OffsetOldest {
-		t.Errorf("start of a new group: got %v, want the oldest", got)
-	}
-	if got := c.Producer.RequiredAcks; got != sarama.WaitForAll {
-		t.Errorf("acknowledgements: got %v, want all", got)
-	}
+	expect.Equal(t, c.Consumer.IsolationLevel, sarama.ReadCommitted, "isolation level")
+	expect.Equal(t, c.Consumer.Offsets.Initial, sarama.OffsetOldest, "start of a new group")
+	expect.Equal(t, c.Producer.RequiredAcks, sarama.WaitForAll, "acknowledgements")
 	if c.Metadata.AllowAutoTopicCreation {
 		t.Error("clients create topics automatically")
 	}

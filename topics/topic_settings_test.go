@@ -36,9 +36,7 @@ func TestSettingsOfTopics(t *testing.T) {
 		for _, key := range slices.Sorted(maps.Keys(want)) {
 			expect.Equal(t, got[key], want[key], "%s: %s", name, key)
 		}
-		if len(got) != len(want) {
-			t.Errorf("%s: settings %v, want only those of %v", name, got, want)
-		}
+		expect.Equal(t, len(got), len(want), "%s: number of settings %v, only those of %v", name, got, want)
 	}
 	for _, topic := range Catalogue(Profile{Embedded: true}) {
 		if got := topic.settings(); len(got) != 0 {

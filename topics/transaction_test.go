@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -116,7 +117,5 @@ func TestEndTransaction_WaitsForAdditionalTopic(t *testing.T) {
 	begin(topics.Pins, topics.Edges)
 	acknowledged(2)
 	must.OK(t, topics.EndTransaction(t.Context(), tx, kgo.TryCommit))
-	if got := len(w.Records(topics.Edges)); got != 3 {
-		t.Errorf("%d records of the topic are committed, want 3", got)
-	}
+	expect.Equal(t, len(w.Records(topics.Edges)), 3, "committed records of the topic")
 }

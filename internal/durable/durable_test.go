@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -18,13 +19,9 @@ func TestReplace_KeepsThePreviousFile(t *testing.T) {
 	}); err == nil {
 		t.Error("no error")
 	}
-	if got := must.Get(os.ReadFile(path))(t); string(got) != "before" {
-		t.Errorf("got %q, want the file before", got)
-	}
+	expect.Equal(t, string(must.Get(os.ReadFile(path))(t)), "before", "file before")
 	must.OK(t, Replace(path, func(w io.Writer) error { _, err := w.Write([]byte("after")); return err }))
-	if got := must.Get(os.ReadFile(path))(t); string(got) != "after" {
-		t.Errorf("got %q, want the new file", got)
-	}
+	expect.Equal(t, string(must.Get(os.ReadFile(path))(t)), "after", "file after")
 	if left := must.Get(os.ReadDir(filepath.Dir(path)))(t); len(left) != 1 {
 		t.Errorf("left %v, want only the file", left)
 	}

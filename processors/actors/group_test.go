@@ -138,9 +138,7 @@ func TestUser_DeleteDropsLaterRecords(t *testing.T) {
 
 	want := []schemas.DeletedUser{{User: "user:eve", Time: schemas.MicrosOf(at.Add(-time.Hour))}}
 	expect.NoDiff(t, want, values(proctest.Drain(w, w.Streams.UsersDeleted)), "deleted users")
-	if got := len(proctest.Drain(w, w.Streams.ActionsEnriched)); got != 3 {
-		t.Errorf("%d actions forwarded, want the 3 before the delete", got)
-	}
+	expect.Equal(t, len(proctest.Drain(w, w.Streams.ActionsEnriched)), 3, "actions forwarded: the 3 before the delete")
 	rows := w.Rows(topics.Actors, "")
 	if len(rows) != 1 || rows[0].Owner != "user:eve" || bytes.Contains(rows[0].Value, []byte("interest:x")) {
 		t.Errorf("rows: got %v, want only the delete", rows)
@@ -326,9 +324,7 @@ func TestTrim_RemovesWeakFacets(t *testing.T) {
 			left++
 		}
 	}
-	if left != 8 {
-		t.Errorf("%d affinities, want 8", left)
-	}
+	expect.Equal(t, left, 8, "affinities")
 	for board, weight := range weights {
 		want := float32(2)
 		if board < "board:03" {

@@ -50,9 +50,7 @@ func TestJoins_KeepNamedAttributes(t *testing.T) {
 	for name, tt := range tests {
 		expect.NoDiffBut(t, cmpopts.EquateEmpty(), tt.want, tt.joins.apply(all), "%s", name)
 	}
-	if len(all.ObjectAttributes.Attributes) != 2 {
-		t.Error("apply modified its argument")
-	}
+	expect.Equal(t, len(all.ObjectAttributes.Attributes), 2, "attributes of the argument of apply")
 }
 
 func TestJoins_Validate(t *testing.T) {

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -54,9 +54,7 @@ func TestRanking_EqualsSortOfAllAffinities(t *testing.T) {
 					t.Fatal("not exact right after all affinities were read")
 				}
 			}
-			if diff := gocmp.Diff(strongest(want, n), got); diff != "" {
-				t.Fatalf("top (-want +got):\n%s", diff)
-			}
+			expect.NoDiff(t, strongest(want, n), got, "top")
 		}
 	})
 }

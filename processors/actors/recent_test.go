@@ -68,9 +68,7 @@ func TestRelate_ActionsCloseInTime(t *testing.T) {
 	w.WaitIdle()
 	records := proctest.Drain(w, w.Streams.RelatedRequests)
 	for _, r := range records {
-		if r.Key != string(r.Value.Pin.ID) {
-			t.Errorf("request for %s under the key %s", r.Value.Pin.ID, r.Key)
-		}
+		expect.Equal(t, r.Key, string(r.Value.Pin.ID), "key of the request for %s", r.Value.Pin.ID)
 	}
 	got := nears(values(records))
 	want := []string{

@@ -71,9 +71,7 @@ func TestFacet_DecaysOnTime(t *testing.T) {
 		for range 10 {
 			wake := f.nextChange(cfg, now)
 			if wake == 0 {
-				if f.sentWeight != initialWeight {
-					t.Errorf("weight stays at %v", f.sentWeight)
-				}
+				expect.Equal(t, f.sentWeight, initialWeight, "weight")
 				return
 			}
 			if early := f; wake > now+1_002_000 && early.updateWeight(cfg, wake-2000) {

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -115,9 +116,7 @@ func TestCall_OpensAndCloses(t *testing.T) {
 		for range 2 {
 			ask("a recovered service", false, false)
 		}
-		if calls != Failures+3 {
-			t.Errorf("%d calls, want %d", calls, Failures+3)
-		}
+		expect.Equal(t, calls, Failures+3, "calls")
 	})
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 // waitForEnd blocks until its context ends.
@@ -92,9 +94,7 @@ func TestCall_OpensForHangingService(t *testing.T) {
 				t.Errorf("call %d: got %v, want %v", n, err, want)
 			}
 		}
-		if connected != Failures {
-			t.Errorf("%d connections, want %d", connected, Failures)
-		}
+		expect.Equal(t, connected, Failures, "connections")
 	})
 }
 

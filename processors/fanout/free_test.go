@@ -7,6 +7,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -71,9 +72,7 @@ func TestFreeSlots_MaximumWithinRecordBounds(t *testing.T) {
 	for _, l := range proctest.Drain(w, w.Streams.DeadLetters) {
 		t.Errorf("dead letter: %s", l.Value.Reason)
 	}
-	if n := len(freed()); n != slots {
-		t.Errorf("%d slots emptied, want %d", n, slots)
-	}
+	expect.Equal(t, len(freed()), slots, "slots emptied")
 	checkFreed(t, w.Rows(topics.Fanout, followee), slots)
 }
 
@@ -94,7 +93,5 @@ func checkFreed(t *testing.T, list []proctest.Row, pins int) {
 			}
 		}
 	}
-	if pins != 0 {
-		t.Errorf("%d pins are missing in the index", pins)
-	}
+	expect.Equal(t, pins, 0, "pins that are missing in the index")
 }

@@ -38,9 +38,7 @@ func TestParseRecent_RoundTrip(t *testing.T) {
 	want := recent{withdrawn: true, DeliveredPin: schemas.DeliveredPin{
 		Pin: "pin:bowl", Version: 7, PinContent: schemas.PinContent{Facets: bowl.Facets, Created: 5e6}, BaseScore: score.Base(2, 5e6, time.Second),
 	}}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(recent{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.NoDiffBut(t, cmp.AllowUnexported(recent{}), want, got, "recent pins")
 	for n := range len(value) {
 		if got, err := parseRecent(row, value[:n]); err == nil {
 			t.Errorf("%d of %d bytes: got %+v, want an error", n, len(value), got)

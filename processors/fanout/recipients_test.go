@@ -40,9 +40,7 @@ func TestRecipients_GroupsFollowersByPartition(t *testing.T) {
 			share = -1
 		}
 		expect.Equal(t, r.firstFrom(from), share, "first partition from %d", from)
-		if r.more != (n > 20) {
-			t.Errorf("more: %v with %d followers", r.more, n)
-		}
+		expect.Equal(t, r.more, n > 20, "more with %d followers", n)
 		for p := range want {
 			if even(want[p].Weights) {
 				want[p].Weights = nil

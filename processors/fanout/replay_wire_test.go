@@ -60,9 +60,7 @@ func TestReplay_ChangesScoreWithoutDelivery(t *testing.T) {
 	for _, v := range []schemas.PinVersion{one, newer, three, unknown} {
 		want[v.Pin] = place{score.Base(v.Quality, v.Created, halfLife), v.Version, v.Deleted}
 	}
-	if len(got) != len(want) {
-		t.Errorf("%d pins delivered, want %d", len(got), len(want))
-	}
+	expect.Equal(t, len(got), len(want), "pins delivered")
 	for pin, w := range want {
 		expect.Equal(t, got[pin], w, "%s", pin)
 	}

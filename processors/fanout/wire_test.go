@@ -103,9 +103,7 @@ func deliveries(t *testing.T, w *proctest.Wire, followee string) (list []deliver
 		}
 		records++
 		for i, user := range r.Value.Users {
-			if p := topics.Partition(string(user), w.Kafka.Partitions); p != r.Partition {
-				t.Errorf("delivery to %s in partition %d, want %d", user, r.Partition, p)
-			}
+			expect.Equal(t, topics.Partition(string(user), w.Kafka.Partitions), r.Partition, "partition of a delivery to %s", user)
 			weight := float32(1)
 			if len(r.Value.Weights) > 0 {
 				weight = r.Value.Weights[i]
@@ -352,9 +350,7 @@ func testSlotsAreFreed(t *testing.T, left int, stuck ...schemas.PinID) {
 	}
 	publish(w, follow("less", 1, "user:0", schemas.Unfollow, author))
 	w.WaitIdle() // the pools group does not run: the first step waits for it
-	if got := len(slots(t, w, author)); got != 2 {
-		t.Errorf("%d slots while the pins are being pushed, want 2", got)
-	}
+	expect.Equal(t, len(slots(t, w, author)), 2, "slots while the pins are being pushed")
 	w.Start("b", relay(w, stuck...))
 	w.WaitIdle()
 	expect.NoDiff(t, left, len(slots(t, w, author)), "remaining slots")
@@ -546,9 +542,7 @@ func TestBackfill_FolloweeDeletedMeanwhileStillAnswers(t *testing.T) {
 			answers++
 		}
 	}
-	if answers != 1 {
-		t.Errorf("%d answers, want 1", answers)
-	}
+	expect.Equal(t, answers, 1, "answers")
 	if after, _ := deliveries(t, w, author); len(after) == len(before) || len(after) >= len(before)+pins {
 		t.Errorf("%d pins delivered before the deletion and %d after it, want some before", len(before), len(after)-len(before))
 	}
@@ -725,9 +719,7 @@ func testTrim(t *testing.T, w *proctest.Wire) {
 	announce(w, "user:trim", deletions...)
 	w.WaitIdle()
 	own := rowsOf(w, "user:trim", 'o')
-	if len(own) != pins-len(deletions) {
-		t.Errorf("%d of %d pins listed as the author's own, with %d deletions", len(own), pins, len(deletions))
-	}
+	expect.Equal(t, len(own), pins-len(deletions), "pins listed as the author's own, of %d with %d deletions", pins, len(deletions))
 	if got := len(w.Rows(topics.Fanout, "user:trim")) - len(own); got < 2*recents || got > 30*recents {
 		t.Errorf("%d rows of %d publications, want a few times %d", got, pins, recents)
 	}
@@ -880,9 +872,7 @@ func testBlocks(t *testing.T, w *proctest.Wire) {
 		"user:a follow user:blo":  {User: "user:a", Other: "user:blo", Kind: schemas.FollowEdge, Live: true, Time: base + 1},
 	}
 	expect.NoDiff(t, want, edgesOf(w, "user:blo"), "edges of the user")
-	if got := len(edgesOf(w, "board:blo")); got != 1 {
-		t.Errorf("%d edges of the board, want 1", got)
-	}
+	expect.Equal(t, len(edgesOf(w, "board:blo")), 1, "edges of the board")
 }
 
 func testDeadLetters(t *testing.T, w *proctest.Wire) {
@@ -900,20 +890,14 @@ func testDeadLetters(t *testing.T, w *proctest.Wire) {
 	later.Time = latest.Time + 1 // too far in the future
 	proctest.PublishAt(w, w.Streams.Follows, arrival, key, latest, later)
 	w.WaitIdle()
-	if got := len(proctest.Drain(w, w.Streams.DeadLetters)) - before; got != 6 {
-		t.Errorf("%d dead letters, want 6", got)
-	}
-	if got := len(edgesOf(w, key)); got != 2 {
-		t.Errorf("%d edges, want the valid ones of user:a and user:b", got)
-	}
+	expect.Equal(t, len(proctest.Drain(w, w.Streams.DeadLetters))-before, 6, "dead letters")
+	expect.Equal(t, len(edgesOf(w, key)), 2, "edges: the valid ones of user:a and user:b")
 }
 
 func testDeletedUsers(t *testing.T, w *proctest.Wire) {
 	publish(w, follow("g1", 0, "user:deleted", schemas.Follow, "user:del"), follow("g2", 0, "user:fan", schemas.Follow, "user:deleted"))
 	w.WaitIdle()
-	if got := len(edgesOf(w, "user:deleted")) + len(edgesOf(w, "user:del")); got != 0 {
-		t.Errorf("%d edges, want none", got)
-	}
+	expect.Equal(t, len(edgesOf(w, "user:deleted"))+len(edgesOf(w, "user:del")), 0, "edges")
 	if got := w.Rows(topics.Fanout, "user:del"); len(got) != 0 {
 		t.Errorf("rows %v, want none", got)
 	}

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -174,12 +174,8 @@ func TestGrowthAndRetention_EqualBruteForce(t *testing.T) {
 			g.add(a)
 			r.add(a)
 		}
-		if diff := cmp.Diff(users.growth(40), g.days); diff != "" {
-			t.Fatalf("growth (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff(users.retention(10), r.cohorts); diff != "" {
-			t.Fatalf("retention (-want +got):\n%s", diff)
-		}
+		expect.NoDiff(t, users.growth(40), g.days, "growth")
+		expect.NoDiff(t, users.retention(10), r.cohorts, "retention")
 	})
 }
 

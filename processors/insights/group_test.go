@@ -84,9 +84,7 @@ func (r *rig) arms(days int) map[string]experiment.Tally {
 	}
 	arms := map[string]experiment.Tally{}
 	for _, t := range all.All {
-		if t.Feed != "home" {
-			r.t.Errorf("feed %q", t.Feed)
-		}
+		expect.Equal(r.t, t.Feed, "home", "feed")
 		arms[t.Arm] = t
 	}
 	return arms

@@ -248,9 +248,7 @@ func TestInterests_SendBadRecordsToDeadLetters(t *testing.T) {
 	proctest.Publish(r.Wire, r.Streams.RelatedRequests, "pin:2", &schemas.RelatedRequest{})
 	proctest.PublishTo(r.Wire, r.Streams.InterestMarks, 0, "k", time.Time{}, &schemas.InterestMarks{Likes: []schemas.LikeMark{{User: "user:1"}}})
 	r.WaitIdle()
-	if got := len(proctest.Drain(r.Wire, r.Streams.DeadLetters)); got != 5 {
-		t.Errorf("%d dead letters, want 5", got)
-	}
+	expect.Equal(t, len(proctest.Drain(r.Wire, r.Streams.DeadLetters)), 5, "dead letters")
 }
 
 // Records of a user that arrive after the deletion restore nothing, even if this process has not read users-deleted yet.

@@ -82,7 +82,5 @@ func TestImpressions_RowsAreBoundedAndExpire(t *testing.T) {
 	r.WaitIdle()
 	r.Tick(topics.Interests, string(pins[0]), time.Now().Add(cfg.AttributionWindow+2*time.Hour))
 	r.WaitIdle()
-	if list := r.impressionRows(pins[0]); len(list) != 0 {
-		t.Errorf("%d rows remain after the window", len(list))
-	}
+	expect.Equal(t, len(r.impressionRows(pins[0])), 0, "rows after the window")
 }

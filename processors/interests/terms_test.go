@@ -36,9 +36,7 @@ func TestVocabulary_TermsOfTitles(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", c.text, got, c.want)
 		}
 	}
-	if got := nameOf("board:123"); got != "" {
-		t.Errorf("name of board:123: %q, want none", got)
-	}
+	expect.Equal(t, nameOf("board:123"), "", "name of board:123")
 }
 
 func TestVocabulary_BlockReason(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/processors/materialize"
@@ -153,9 +154,7 @@ func TestSink_RetriesUnavailableStore(t *testing.T) {
 	stop := running(t, sink)
 	eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize") == 0 })
 	must.OK(t, stop())
-	if store.refused != 2 {
-		t.Errorf("the fault was hit %d times, want 2", store.refused)
-	}
+	expect.Equal(t, store.refused, 2, "hits of the fault")
 	got, _, err := store.Page(t.Context(), "user:1", math.MaxInt64, 100)
 	if len(got) != 20 || err != nil {
 		t.Errorf("got %d entries, %v, want 20", len(got), err)
@@ -258,9 +257,7 @@ func TestRefill_RestoresLostRows(t *testing.T) {
 	if _, err := ops.Refill(t.Context(), w.Kafka, "standby"); !errors.As(err, &working) || working.Group != group || working.Members != 1 {
 		t.Errorf("Refill while the sink runs: got %v, want a MembersError", err)
 	}
-	if n := w.lag(group); n != 0 {
-		t.Errorf("lag %d after a refusal, want 0", n)
-	}
+	expect.Equal(t, w.lag(group), 0, "lag after a refusal")
 	must.OK(t, stop())
 
 	empty := openStore(t)
@@ -272,9 +269,7 @@ func TestRefill_RestoresLostRows(t *testing.T) {
 	want := ops.Refilled{Group: group, Records: entries + 1, Again: entries + 1}
 	same(t, "refilled group", done, want, err)
 	must.OK(t, fill(empty)())
-	if n := count(empty); n != entries {
-		t.Errorf("%d entries after the refill, want %d", n, entries)
-	}
+	expect.Equal(t, count(empty), entries, "entries after the refill")
 	edges, err := empty.Edges(t.Context(), "user:1", []schemas.ID{"board:3"})
 	same(t, "edges", edges, []schemas.Edge{edge}, err)
 	done, err = ops.Refill(t.Context(), w.Kafka, "") // a group that never existed

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/golden"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -33,8 +34,6 @@ func TestAppendTime_Sorts(t *testing.T) {
 		if got, want := strings.Compare(string(x), string(y)), cmp.Compare(a, b); got != want {
 			t.Errorf("names of %d and %d compare as %d, want %d", a, b, got, want)
 		}
-		if got := heldSince(append([]byte{heldRow}, x...)); got != schemas.Micros(a) {
-			t.Errorf("decoded time: got %d, want %d", got, a)
-		}
+		expect.Equal(t, heldSince(append([]byte{heldRow}, x...)), schemas.Micros(a), "decoded time")
 	})
 }

@@ -79,9 +79,7 @@ func joinedWith(t *testing.T, w *proctest.Wire) map[string]string {
 		if _, twice := got[r.Value.ID]; twice {
 			t.Errorf("action %s was forwarded twice", r.Value.ID)
 		}
-		if r.Key != string(r.Value.Actor) {
-			t.Errorf("action %s: key %q, want its actor", r.Value.ID, r.Key)
-		}
+		expect.Equal(t, r.Key, string(r.Value.Actor), "key of action %s", r.Value.ID)
 		got[r.Value.ID] = r.Value.ObjectAttributes.Attributes["version"]
 	}
 	return got
@@ -122,9 +120,7 @@ func TestPin_PublicationsCardsAndDeadLetters(t *testing.T) {
 	var got []sentPublication
 	for _, r := range proctest.Drain(w, w.Streams.Publications) {
 		v := r.Value
-		if r.Key != string(v.Followee) {
-			t.Errorf("key %q of a publication to %s", r.Key, v.Followee)
-		}
+		expect.Equal(t, r.Key, string(v.Followee), "key of a publication to %s", v.Followee)
 		got = append(got, sentPublication{v.Followee, v.Board, v.Version, v.Quality, v.Deleted})
 	}
 	slices.SortStableFunc(got, func(a, b sentPublication) int { return cmp.Compare(a.Followee, b.Followee) })
@@ -217,9 +213,7 @@ func TestAction_JoinedOnce(t *testing.T) {
 		},
 	}
 	expect.NoDiffBut(t, cmpopts.EquateEmpty(), want, *first.Value, "action")
-	if got := len(proctest.Drain(w, w.Streams.DeadLetters)); got != 2 {
-		t.Errorf("%d dead letters, want those of the unknown verb and of the future time", got)
-	}
+	expect.Equal(t, len(proctest.Drain(w, w.Streams.DeadLetters)), 2, "dead letters of the unknown verb and of the future time")
 }
 
 func TestObjects_FutureEventsAreDeadLetters(t *testing.T) {
@@ -233,9 +227,7 @@ func TestObjects_FutureEventsAreDeadLetters(t *testing.T) {
 		actionAt(schemas.Click, "pin:1", latest, "latest"), actionAt(schemas.Click, "pin:1", later, "later"))
 	w.WaitIdle()
 	expect.NoDiff(t, map[string]string{"latest": "latest"}, joinedWith(t, w), "joined with")
-	if got := len(proctest.Drain(w, w.Streams.PinCards)); got != 1 {
-		t.Errorf("%d versions of the pin, want only that of the create", got)
-	}
+	expect.Equal(t, len(proctest.Drain(w, w.Streams.PinCards)), 1, "versions of the pin: only that of the create")
 	var from []string
 	for _, l := range values(proctest.Drain(w, w.Streams.DeadLetters)) {
 		if from = append(from, l.Topic); !strings.HasPrefix(l.Reason, "time: ") {
@@ -310,17 +302,11 @@ func TestTimer_ExpiresRememberedActionsAndCounts(t *testing.T) {
 	click := actionAt(schemas.Click, sweptPin, at.Truncate(5*time.Minute).Add(-time.Second), "again and again")
 	proctest.Publish(w, w.Streams.Actions, string(sweptPin), click)
 	w.WaitIdle()
-	if got := tick(w, at); got != 3 {
-		t.Errorf("%d rows, want the action, its step of counts and their sweep", got)
-	}
-	if got := tick(w, at.Add(97*time.Hour)); got != 0 {
-		t.Errorf("%d rows after both expired, want none", got)
-	}
+	expect.Equal(t, tick(w, at), 3, "rows: the action, its step of counts and their sweep")
+	expect.Equal(t, tick(w, at.Add(97*time.Hour)), 0, "rows after both expired")
 	proctest.PublishAt(w, w.Streams.Actions, at.Add(97*time.Hour), string(sweptPin), click)
 	w.WaitIdle()
-	if got := len(proctest.Drain(w, w.Streams.ActionsJoined)); got != 2 {
-		t.Errorf("%d actions forwarded, want the repeat after the first expired", got)
-	}
+	expect.Equal(t, len(proctest.Drain(w, w.Streams.ActionsJoined)), 2, "actions forwarded: the repeat after the first expired")
 	if got := len(proctest.Drain(w, w.Streams.ItemFeatures)); got != 1 {
 		t.Errorf("%d records of counts, want none for the repeat, because its step has expired", got)
 	}
@@ -370,9 +356,7 @@ func TestObjects_ExactlyOnceThroughKills(t *testing.T) {
 		counts[c.Pin] = c.Counts["save"]
 	}
 	for pin, n := range counts {
-		if n != versions {
-			t.Errorf("%s: counted %d saves, want %d", pin, n, versions)
-		}
+		expect.Equal(t, n, versions, "%s: counted saves", pin)
 	}
 }
 
@@ -590,9 +574,7 @@ func impressionsOf(t *testing.T, w *proctest.Wire) map[schemas.PinID]int64 {
 	t.Helper()
 	got := map[schemas.PinID]int64{}
 	for _, r := range proctest.Drain(w, w.Streams.ItemFeatures) {
-		if r.Key != string(r.Value.Pin) {
-			t.Errorf("counts of %s under the key %s", r.Value.Pin, r.Key)
-		}
+		expect.Equal(t, r.Key, string(r.Value.Pin), "key of the counts of %s", r.Value.Pin)
 		got[r.Value.Pin] = r.Value.Counts[schemas.ImpressionCount]
 	}
 	return got

@@ -62,9 +62,7 @@ func TestMean_AnyOrder(t *testing.T) {
 		for i := range want {
 			want[i] /= total
 		}
-		if diff := cmp.Diff(want, m.of, cmpopts.EquateApprox(1e-9, 1e-9)); diff != "" {
-			t.Fatalf("(-want +got):\n%s", diff)
-		}
+		expect.NoDiffBut(t, cmpopts.EquateApprox(1e-9, 1e-9), want, m.of, "means")
 	})
 }
 
@@ -91,9 +89,7 @@ func TestMean_OtherLengthStartsNewMean(t *testing.T) {
 		{"at the same time", []float32{7}, 101, true, []float32{8}},
 	}
 	for _, s := range steps {
-		if taken := m.add(s.v, s.at, time.Hour); taken != s.taken {
-			t.Errorf("%s: taken %v, want %v", s.name, taken, s.taken)
-		}
+		expect.Equal(t, m.add(s.v, s.at, time.Hour), s.taken, "%s: taken", s.name)
 		expect.NoDiff(t, s.want, m.vector(), "%s", s.name)
 	}
 }

@@ -71,9 +71,7 @@ func play(t rapid.TB, cfg Config, events ...*schemas.PinEvent) (*pin, audience, 
 			t.Errorf("version %s is kept but not stored", m.id)
 		}
 	}
-	if len(stored) != len(p.kept) {
-		t.Errorf("%d versions stored, %d kept", len(stored), len(p.kept))
-	}
+	expect.Equal(t, len(stored), len(p.kept), "versions stored")
 	return p, notified, drops
 }
 
@@ -272,9 +270,7 @@ func checkContent(t *rapid.T, p *pin, want expectedPin) {
 	}
 	expect.NoDiff(t, want.kept, kept, "kept versions")
 	expect.Equal(t, p.head.title, want.newest.Title, "title")
-	if p.created() != (want.origin != nil) {
-		t.Errorf("created: got %t, want %t", p.created(), want.origin != nil)
-	}
+	expect.Equal(t, p.created(), want.origin != nil, "created")
 }
 
 func checkAudience(t *rapid.T, notified audience, want expectedPin) {

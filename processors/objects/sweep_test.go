@@ -48,9 +48,7 @@ func TestSweep_KeepsRowsWithoutTheirEffect(t *testing.T) {
 	proctest.PublishAt(w, w.Streams.Actions, at.Add(97*time.Hour-time.Second), string(sweptPin), last)
 	proctest.PublishAt(w, w.Streams.Actions, at.Add(97*time.Hour), string(sweptPin), last)
 	w.WaitIdle()
-	if got := len(proctest.Drain(w, w.Streams.ActionsJoined)); got != 3 {
-		t.Errorf("%d actions forwarded, want two and the repeat after the window", got)
-	}
+	expect.Equal(t, len(proctest.Drain(w, w.Streams.ActionsJoined)), 3, "actions forwarded: two, and the repeat after the window")
 }
 
 // The timer moves to the earliest expiry, and the sweep of many rows takes several ticks.
@@ -75,9 +73,7 @@ func TestSweep_DeletesEachRowAfterItsExpiry(t *testing.T) {
 		{time.Hour + 10*time.Minute, 1104}, {2 * time.Hour, 1104}, {2 * time.Hour, 1103}, // the older step is the last of three parts
 		{97 * time.Hour, 603}, {97 * time.Hour, 103}, {97 * time.Hour, 2}, {110 * time.Hour, 1},
 	} {
-		if got := tick(w, at.Add(step.after)); got != step.rows {
-			t.Errorf("after %s: %d rows, want %d", step.after, got, step.rows)
-		}
+		expect.Equal(t, tick(w, at.Add(step.after)), step.rows, "rows after %s", step.after)
 	}
 }
 
@@ -119,9 +115,7 @@ func TestUnknownIDs_RowsExpire(t *testing.T) {
 		t.Fatalf("rows of kinds %q of an unknown id, want exposure, mean, counts and their sweep", got)
 	}
 	tick(96*time.Hour + 10*time.Minute) // a step of counts ends up to five minutes later
-	if got := kindsOf(w, unknown); got != "mn" {
-		t.Errorf("after the counts expired: rows of kinds %q of an unknown id, want exposure and mean", got)
-	}
+	expect.Equal(t, kindsOf(w, unknown), "mn", "kinds of rows of an unknown id after the counts expired: exposure and mean")
 	tick(98 * time.Hour)
 	for id, want := range map[schemas.PinID]string{unknown: "", late: "mnpv", pin: "mnpv"} {
 		expect.NoDiff(t, want, kindsOf(w, id), "after 98 h: %s has rows of kinds", id)

@@ -403,9 +403,7 @@ func TestActivity_LateTimerHasNoEffect(t *testing.T) {
 		t.Fatalf("%d timers, want those of the follow and of a visit", n)
 	}
 	r.tick(150*time.Minute, reader)
-	if n := r.timers(); n != 1 {
-		t.Errorf("%d timers, want only that of the visit", n)
-	}
+	expect.Equal(t, r.timers(), 1, "timers")
 	r.tick(190*time.Minute, reader)
 	r.expectInactive("50 minutes after a visit", 0, []schemas.UserID{reader})
 	r.tick(210*time.Minute, reader)

@@ -69,9 +69,7 @@ func TestChunk_FitsRecordWithLongestFacets(t *testing.T) {
 	for _, rec := range proctest.Drain(r.Wire, r.Streams.FeedEntries) {
 		entries += len(rec.Value.Items)
 	}
-	if entries != pins {
-		t.Errorf("%d feed entries, want %d", entries, pins)
-	}
+	expect.Equal(t, entries, pins, "feed entries")
 	if mix := r.member.Status(topics.Pools); mix.Effects["deferred"] != 0 {
 		t.Errorf("effects %v, want no deferred pins", mix.Effects)
 	}

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -100,12 +100,8 @@ func (w *followWorld) check(when string) {
 			want[is.other] = is.weight
 		}
 	}
-	if diff := cmp.Diff(want, w.admitted()); diff != "" {
-		w.t.Fatalf("%s: admitted follows (-want +got):\n%s", when, diff)
-	}
-	if diff := cmp.Diff(notified, w.notified); diff != "" {
-		w.t.Fatalf("%s: notifications (-want +got):\n%s", when, diff)
-	}
+	expect.NoDiff(w.t, want, w.admitted(), "%s: admitted follows", when)
+	expect.NoDiff(w.t, notified, w.notified, "%s: notifications", when)
 	refused := 0
 	for name := range w.table.Table {
 		if name[0] == layout.KindRefused || name[0] == layout.KindRefusedByTime {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -40,15 +41,11 @@ func TestNotifyFollowees_ContinuesInNextRecord(t *testing.T) {
 		t.Fatalf("the first record notifies %d followees, want some of %d", n, many)
 	}
 	r.tick(3*time.Hour, reader)
-	if n := r.notified(isInactive); n != many {
-		t.Errorf("%d followees are notified that the reader is inactive, want %d", n, many)
-	}
+	expect.Equal(t, r.notified(isInactive), many, "followees notified that the reader is inactive")
 	r.serve(reader, "back")
 	r.WaitIdle()
 	r.noDeadLetters()
-	if n := r.count(reader, 's'); n != 1 {
-		t.Errorf("%d seen pins, want 1", n)
-	}
+	expect.Equal(t, r.count(reader, 's'), 1, "seen pins")
 	r.backfillAll("reactivation", many)
 	proctest.Publish(r.Wire, r.Streams.Rebuilds, string(reader), &schemas.Rebuild{User: reader})
 	r.WaitIdle()

@@ -68,9 +68,7 @@ func TestReported_UnreportedPinsReturnOnce(t *testing.T) {
 	r.crash()
 	r.tick(61*time.Minute, reader)
 	want("after the timeout", 0, 3, 4, 7) // not 1 and 2, which were reported, nor 5 and 6, which need no report
-	if n := r.count(reader, layout.KindUnreported); n != 0 {
-		t.Errorf("%d visits still wait for reports", n)
-	}
+	expect.Equal(t, r.count(reader, layout.KindUnreported), 0, "visits that still wait for reports")
 
 	r.showReported("three", time.Hour, 3, 5)
 	r.report("reported now", 3)
@@ -91,7 +89,5 @@ func TestReported_DefaultKeepsRows(t *testing.T) {
 	before := r.Rows(topics.Pools, string(reader))
 	r.report("r", 1, 3)
 	r.tick(1000*time.Hour, reader)
-	if after := r.Rows(topics.Pools, string(reader)); len(after) != len(before) {
-		t.Errorf("%d rows, want %d", len(after), len(before))
-	}
+	expect.Equal(t, len(r.Rows(topics.Pools, string(reader))), len(before), "rows")
 }

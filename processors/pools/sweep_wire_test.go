@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -61,16 +62,10 @@ func TestSweep_RemovesCandidatesOfErasedAuthor(t *testing.T) {
 	}
 	r.tick(inTwoDays, users...)
 	for _, user := range users {
-		if n := r.candidatesOf(user, "user:a"); n != 0 {
-			t.Errorf("%s has %d candidates of the erased author", user, n)
-		}
-		if n := r.candidatesOf(user, "user:b"); n != 1 {
-			t.Errorf("%s has %d candidates of another author, want 1", user, n)
-		}
+		expect.Equal(t, r.candidatesOf(user, "user:a"), 0, "candidates of the erased author for %s", user)
+		expect.Equal(t, r.candidatesOf(user, "user:b"), 1, "candidates of another author for %s", user)
 	}
-	if n := r.timersOf("sweep"); n != 0 {
-		t.Errorf("%d timers, want 0", n)
-	}
+	expect.Equal(t, r.timersOf("sweep"), 0, "timers")
 }
 
 // All versions of a deleted pin are removed after a day, and not before: an earlier version may still arrive over another
@@ -96,9 +91,7 @@ func TestSweep_RemovesDeletedPins(t *testing.T) {
 	if n, total := r.candidatesOf(reader, "user:a"), r.pool(reader, schemas.Following).Total; n != 2 || total != 2 {
 		t.Errorf("%d rows of %d candidates in two days, want 2", n, total)
 	}
-	if n := r.member.Status(topics.Pools).Dropped["deleted"]; n != 8 {
-		t.Errorf("%d rows dropped as deleted, want 8", n)
-	}
+	expect.Equal(t, r.member.Status(topics.Pools).Dropped["deleted"], 8, "rows dropped as deleted")
 }
 
 // The timers of an erased user are removed with the rows.
@@ -141,7 +134,5 @@ func TestSweep_SplitsManyRows(t *testing.T) {
 		r.tick(inTwoDays+time.Duration(n)*time.Second, reader)
 	}
 	r.noDeadLetters()
-	if n := r.candidatesOf(reader, "user:a"); n != 0 {
-		t.Errorf("%d of %d rows remain", n, many)
-	}
+	expect.Equal(t, r.candidatesOf(reader, "user:a"), 0, "rows that remain of %d", many)
 }

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -78,9 +78,7 @@ func (f *flooded) checkTrimmed(row []byte) {
 	with[string(row)] = append([]byte{}, f.put.value...)
 	f.trim(without)
 	f.trim(with)
-	if diff := gocmp.Diff(without, with); diff != "" {
-		f.t.Fatalf("a trim kept a refused row, or kept other rows because of it (-without +with):\n%s", diff)
-	}
+	expect.NoDiff(f.t, without, with, "a trim kept a refused row, or kept other rows because of it (-without +with)")
 }
 
 // register changes an edge or a block.
@@ -193,9 +191,7 @@ func TestThreshold_EndsWhenOldestExpires(t *testing.T) {
 		}
 		f.now = (oldest + 61).Time()
 		f.deliver(pin(92, 37), 1)
-		if f.refused != 2 {
-			t.Error("a pool with an expired pin refused a pin")
-		}
+		expect.Equal(t, f.refused, 2, "refused pins: a pool with an expired pin refuses none")
 	})
 }
 

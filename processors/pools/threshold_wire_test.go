@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -54,9 +55,7 @@ func TestThreshold_DiscardedByEventsThatFreePlaces(t *testing.T) {
 		r.deliver(schemas.Following, user, 1, pin(1, 100, "user:a"))
 	}
 	r.WaitIdle()
-	if dropped := r.member.Status(topics.Pools).Dropped["cap"] - before; dropped != int64(len(users)) {
-		t.Errorf("%d dropped over the cap, want %d", dropped, len(users))
-	}
+	expect.Equal(t, r.member.Status(topics.Pools).Dropped["cap"]-before, int64(len(users)), "rows dropped over the cap")
 	if _, put := r.put(users["a visit"], "pin:001"); put {
 		t.Fatal("a full pool accepted a lower pin")
 	}

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
@@ -43,9 +44,7 @@ func TestPool_EqualsOracleInAnyOrder(t *testing.T) {
 		}
 		n := rapid.IntRange(1, plenty).Draw(t, "n")
 		want := poolstest.Oracle(all, w.Visible, w.Seen, n)
-		if diff := gocmp.Diff(want, poolstest.PoolOf(t, w.Table, schemas.Following, n)); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		expect.NoDiff(t, want, poolstest.PoolOf(t, w.Table, schemas.Following, n), "pool")
 	})
 }
 
@@ -70,9 +69,7 @@ func TestPool_KeepsBestBeyondCap(t *testing.T) {
 			}
 		}
 		want := poolstest.Oracle(all, w.Visible, w.Seen, limit)
-		if diff := gocmp.Diff(want, poolstest.PoolOf(t, w.Table, schemas.Following, limit)); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		expect.NoDiff(t, want, poolstest.PoolOf(t, w.Table, schemas.Following, limit), "pool")
 		for _, n := range trimOf(t, w.Table, schemas.Following, limit) {
 			dropped += n
 		}
@@ -80,9 +77,7 @@ func TestPool_KeepsBestBeyondCap(t *testing.T) {
 		if len(list) > 2*limit {
 			t.Errorf("%d rows after a trim, want at most %d visible and as many hidden", len(list), limit)
 		}
-		if dropped+len(list) != len(all) {
-			t.Errorf("%d dropped and %d kept, want %d in total", dropped, len(list), len(all))
-		}
+		expect.Equal(t, dropped+len(list), len(all), "%d dropped and %d kept, in total", dropped, len(list))
 	})
 }
 
@@ -108,9 +103,7 @@ func TestTrim_Reasons(t *testing.T) {
 		poolstest.Deliver(m, schemas.Following, d)
 	}
 	want := map[string]int{dropRedundant: 2, dropSeen: 1, dropCap: 1, dropSeenTrimmed: 1, dropHiddenCap: 1}
-	if diff := gocmp.Diff(want, trimOf(t, m, schemas.Following, 2)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, trimOf(t, m, schemas.Following, 2), "trim")
 	if diff := gocmp.Diff([]poolstest.Waiting{{Pin: "pin:best", PoolScore: 9}, {Pin: "pin:second", PoolScore: 5}}, poolstest.PoolOf(t, m, schemas.Following, 9)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

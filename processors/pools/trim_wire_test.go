@@ -117,7 +117,5 @@ func TestDeletions_SplitManyRows(t *testing.T) {
 	if n := r.count("user:rebuilt", 'c'); n > 0 {
 		t.Errorf("%d candidates of the rebuilt user remain", n)
 	}
-	if n := r.count("user:seen", 's'); n != 1000 {
-		t.Errorf("%d seen pins, want 1000", n)
-	}
+	expect.Equal(t, r.count("user:seen", 's'), 1000, "seen pins")
 }

@@ -188,9 +188,7 @@ func TestVisits_ShowEachPinOnceThroughKills(t *testing.T) {
 			r.crash()
 		}
 	}
-	if len(shown) != pins {
-		t.Errorf("%d of %d pins were shown", len(shown), pins)
-	}
+	expect.Equal(t, len(shown), pins, "pins shown")
 	r.WaitIdle()
 	var materialized []schemas.PinID
 	for _, rec := range proctest.Drain(r.Wire, r.Streams.FeedEntries) {
@@ -201,9 +199,7 @@ func TestVisits_ShowEachPinOnceThroughKills(t *testing.T) {
 			materialized = append(materialized, e.Pin)
 		}
 	}
-	if diff := gocmp.Diff(order, materialized); diff != "" {
-		t.Errorf("materialized feed (-shown +materialized):\n%s", diff)
-	}
+	expect.NoDiff(t, order, materialized, "materialized feed (-shown +materialized)")
 	impressions := map[schemas.PinID]int{}
 	for _, i := range proctest.Drain(r.Wire, r.Streams.Impressions) {
 		for _, shown := range i.Value.Pins {
@@ -217,9 +213,7 @@ func TestVisits_ShowEachPinOnceThroughKills(t *testing.T) {
 		t.Errorf("%d impressions of %d pins", len(impressions), pins)
 	}
 	for p, n := range impressions {
-		if n != 1 {
-			t.Errorf("%s: %d impressions", p, n)
-		}
+		expect.Equal(t, n, 1, "%s: impressions", p)
 	}
 	r.checkRecent(user, order)
 	logged := []schemas.PinID{}
@@ -232,9 +226,7 @@ func TestVisits_ShowEachPinOnceThroughKills(t *testing.T) {
 			logged = append(logged, it.Pin)
 		}
 	}
-	if diff := gocmp.Diff(order, logged); diff != "" {
-		t.Errorf("log of visits (-shown +logged):\n%s", diff)
-	}
+	expect.NoDiff(t, order, logged, "log of visits (-shown +logged)")
 }
 
 // A partition moves from one process to another and back while a user visits. Each process has its own generator. The new
@@ -258,9 +250,7 @@ func TestVisits_ContinueWhenPartitionMoves(t *testing.T) {
 		r.member = r.Start(name, pools.Group(r.cfg, r.Streams, deletedUsers()))
 		r.attach()
 	}
-	if len(shown) != pins {
-		t.Errorf("%d of %d pins were shown", len(shown), pins)
-	}
+	expect.Equal(t, len(shown), pins, "pins shown")
 }
 
 // recalled returns the materialized entries that a chunk recalls.
@@ -278,9 +268,7 @@ func (r *rig) checkRecent(user schemas.UserID, order []schemas.PinID) {
 	}
 	slices.Reverse(recent)
 	expect.NoDiff(r.t, order, recent, "recent entries")
-	if chunk.Head != int64(len(order)) {
-		r.t.Errorf("head %d, want %d", chunk.Head, len(order))
-	}
+	expect.Equal(r.t, chunk.Head, int64(len(order)), "head")
 }
 
 func TestPools(t *testing.T) {
@@ -348,9 +336,7 @@ func TestRecentEntries_LoweredDeletesOldRows(t *testing.T) {
 	r.member = r.Start("b", pools.Group(r.cfg, r.Streams, deletedUsers()))
 	r.showPins(user, 90, 95)
 	r.WaitIdle()
-	if n := r.count(user, 'e'); n != 2 {
-		t.Errorf("%d materialized rows, want those of the last two visits", n)
-	}
+	expect.Equal(t, r.count(user, 'e'), 2, "materialized rows: those of the last two visits")
 }
 
 func testDeadLetters(t *testing.T, r *rig) {
@@ -373,12 +359,8 @@ func testDeadLetters(t *testing.T, r *rig) {
 			&schemas.Offer{ID: string(pin), Time: at, User: user, Source: "editors", Candidates: []schemas.Candidate{one}})
 	}
 	r.WaitIdle()
-	if got := len(proctest.Drain(r.Wire, r.Streams.DeadLetters)) - before; got != 9 {
-		t.Errorf("%d dead letters, want 9", got)
-	}
-	if got := len(r.pool(user, schemas.Related).Items); got != 1 {
-		t.Errorf("%d candidates, want only the valid one", got)
-	}
+	expect.Equal(t, len(proctest.Drain(r.Wire, r.Streams.DeadLetters))-before, 9, "dead letters")
+	expect.Equal(t, len(r.pool(user, schemas.Related).Items), 1, "candidates: only the valid one")
 	expect.NoDiff(t, []place{{"pin:latest", 1}}, placesOf(r.pool(user, "editors")), "offered")
 }
 
@@ -390,9 +372,7 @@ func testAffinities(t *testing.T, r *rig) {
 	proctest.Publish(r.Wire, r.Streams.Affinities, string(user),
 		&schemas.Affinities{User: user, Top: []schemas.Affinity{{Facet: "user:author-5", Value: 3}}})
 	r.WaitIdle()
-	if got := r.visit(user, "fond", 1); got[0] != "pin:005" {
-		t.Errorf("first is %s, want pin:005", got[0])
-	}
+	expect.Equal(t, r.visit(user, "fond", 1)[0], "pin:005", "first pin")
 }
 
 func testDeletedUser(t *testing.T, r *rig) {
@@ -426,14 +406,10 @@ func testMaterialized(t *testing.T, r *rig) {
 	if n := len(recent); n != 100 || recent[0].Position != 140 || recent[99].Position != 41 || chunk.Head != 140 {
 		t.Errorf("%d entries, head %d", n, chunk.Head)
 	}
-	if n := r.count(user, 'e'); n != 2 {
-		t.Errorf("%d materialized rows, want one per visit", n)
-	}
+	expect.Equal(t, r.count(user, 'e'), 2, "materialized rows")
 	r.showPins(user, 200, 250) // the newest 100 are those of the last two
 	r.WaitIdle()
-	if n := r.count(user, 'e'); n != 2 {
-		t.Errorf("%d materialized rows, want that of the first visit deleted", n)
-	}
+	expect.Equal(t, r.count(user, 'e'), 2, "materialized rows: that of the first visit is deleted")
 }
 
 // A generator with a clock that is a day fast shows a pin. The stored times are ahead of the arrival by no more than
@@ -523,30 +499,22 @@ func TestServe_ExpiredPulledPinsAreNotPulledAgain(t *testing.T) {
 	}
 	show("one", schemas.Memory{Deferred: []schemas.Deferred{{Pin: "pin:001", Since: 1}, {Pin: "pin:002", Since: 1}}})
 	all := []place{{"pin:002", 1002}, {"pin:001", 1001}, {"pin:000", 1000}}
-	if diff := gocmp.Diff(all, placesOf(r.pool(reader, schemas.Following))); diff != "" {
-		t.Fatalf("before (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, all, placesOf(r.pool(reader, schemas.Following)), "before")
 	show("two", schemas.Memory{}, "pin:001", "pin:002")
 	expect.NoDiff(t, all[2:], placesOf(r.pool(reader, schemas.Following)), "after the expiry")
 	if items := r.requestChunk("next", false).Served.Items; len(items) != 1 || items[0].Pin != "pin:000" {
 		t.Errorf("the next chunk has %+v, want pin:000", items)
 	}
 	for _, pin := range []schemas.PinID{"pin:001", "pin:002"} {
-		if got := why(pin); got != "out deferral_expired" {
-			t.Errorf("%s: %s", pin, got)
-		}
+		expect.Equal(t, why(pin), "out deferral_expired", "%s", pin)
 	}
 	r.deliver(schemas.Related, reader, 1, pin(1, 1001, "user:star"))
 	r.WaitIdle()
 	if got := r.pool(reader, schemas.Related); got.Total != 1 {
 		t.Errorf("after a new delivery: %+v", got)
 	}
-	if got := why("pin:001"); got != "next " {
-		t.Errorf("after a new delivery: %s", got)
-	}
-	if n := r.count(reader, 'u'); n != 1 {
-		t.Errorf("%d rows of expired pins, want 1", n)
-	}
+	expect.Equal(t, why("pin:001"), "next ", "after a new delivery")
+	expect.Equal(t, r.count(reader, 'u'), 1, "rows of expired pins")
 	proctest.Publish(r.Wire, r.Streams.Erasures, string(reader), &schemas.Erasure{User: reader, Step: schemas.EraseUser, Time: 5})
 	r.WaitIdle()
 	if rows := r.Rows(topics.Pools, string(reader)); len(rows) > 0 {
@@ -579,9 +547,7 @@ func testEdgeLater(t *testing.T, r *rig) {
 	}
 	r.edge(user, schemas.FollowEdge, "user:a", true)
 	r.WaitIdle()
-	if got := r.pool(user, schemas.Following); got.Total != 1 {
-		t.Errorf("%d candidates, want 1", got.Total)
-	}
+	expect.Equal(t, r.pool(user, schemas.Following).Total, 1, "candidates")
 }
 
 // 1100 pins are shown, and the newest 1000 stay seen. Pins created before the oldest of these was shown are refused.
@@ -600,9 +566,7 @@ func testForget(t *testing.T, r *rig) {
 	want := []place{{"pin:2000", 2000}, {"pin:2001", 130}}
 	expect.NoDiff(t, want, placesOf(r.pool(user, schemas.Related)), "pool after seen pins were removed")
 	for kind, want := range map[byte]int{'s': 1000, 'i': 11} { // pins, and visits
-		if n := r.count(user, kind); n != want {
-			t.Errorf("%d rows of kind %q, want %d", n, kind, want)
-		}
+		expect.Equal(t, r.count(user, kind), want, "rows of kind %q", kind)
 	}
 }
 

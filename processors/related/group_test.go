@@ -257,9 +257,7 @@ func TestTrim_KeepsStrongestNeighbors(t *testing.T) {
 		t.Fatalf("%d of %d neighbors are kept, want %d to %d", len(got), all, cfg.MaxNeighbors, limit)
 	}
 	for i, item := range got[:cfg.MaxNeighbors] {
-		if want := pin(all - 1 - i).ID; item.ID != want {
-			t.Errorf("neighbor %d is %s, want %s", i, item.ID, want)
-		}
+		expect.Equal(t, item.ID, pin(all-1-i).ID, "neighbor %d", i)
 	}
 }
 

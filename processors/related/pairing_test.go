@@ -5,8 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -60,7 +59,5 @@ func TestPairs_KeepsVersionsOfNeighbor(t *testing.T) {
 		Pins:  []schemas.Neighbor{*of(1), *of(2)},
 		Pairs: []schemas.Pair{{Of: "pin:1"}, {Of: "pin:2"}, {Of: "pin:1", Neighbor: 1}},
 	}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the records differ (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, got, "the records differ")
 }

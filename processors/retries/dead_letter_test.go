@@ -29,9 +29,7 @@ func TestConfig_RecheckInterval(t *testing.T) {
 	for first, want := range map[time.Duration]time.Duration{
 		100 * time.Millisecond: time.Second, 30 * time.Second: 30 * time.Second, 24 * time.Hour: time.Minute,
 	} {
-		if got := (Config{InitialDelay: first}).recheckInterval(); got != want {
-			t.Errorf("with a first delay of %v: after %v, want %v", first, got, want)
-		}
+		expect.Equal(t, (Config{InitialDelay: first}).recheckInterval(), want, "interval of checks with a first delay of %v", first)
 	}
 }
 

@@ -239,9 +239,7 @@ func TestOrder_RateZeroStopsKind(t *testing.T) {
 	}
 	r.order(&schemas.RetryOrder{Topic: topics.Edges, Time: 1, Limits: []schemas.RetryLimit{{Scope: "edges/pools/it-is-stopped", Rate: 9}}})
 	r.WaitIdle()
-	if got := r.kinds(topics.Edges)["edges/pools/it-is-stopped"].Rate; got != 0 {
-		t.Errorf("an outdated order set the rate to %v", got)
-	}
+	expect.Equal(t, r.kinds(topics.Edges)["edges/pools/it-is-stopped"].Rate, 0, "rate after an outdated order")
 	r.limit("edges/pools/it-is-stopped", -1, 0)
 	r.Eventually("the stopped kind is done", func() bool {
 		return r.kinds(topics.Edges)["edges/pools/it-is-stopped"].States[schemas.RetryDone] == 1
@@ -500,9 +498,7 @@ func TestWaitIdle_IgnoresDelayedRetries(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
 	defer cancel()
 	must.OK(t, topics.Wait(ctx, r.Kafka, schemas.MicrosOf(time.Now()), nil, reader))
-	if got := r.deadLetters(topics.Edges, schemas.RetryWaiting); len(got) != 1 {
-		t.Errorf("%d dead letters wait, want 1", len(got))
-	}
+	expect.Equal(t, len(r.deadLetters(topics.Edges, schemas.RetryWaiting)), 1, "dead letters that wait")
 }
 
 // An order retries parked dead letters and dead letters that were removed, but no dead letter that is done.
@@ -530,9 +526,7 @@ func TestOrder_RetriesParkedAndRemoved(t *testing.T) {
 	if len(list) != 2 || list[0].State != schemas.RetryDone || list[1].State != schemas.RetryDone || list[1].Attempts != 1 {
 		t.Errorf("got %+v, want two done dead letters", list)
 	}
-	if n := len(r.published()); n != 2 {
-		t.Errorf("%d retries published, want 2", n)
-	}
+	expect.Equal(t, len(r.published()), 2, "retries published")
 }
 
 // If the retry header of a record names another record as the one that failed first, its dead letter is separate and is

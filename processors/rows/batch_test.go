@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 // A store receives the newest write of each row last, for keys with any common prefix.
@@ -101,9 +102,7 @@ func (m *undoModel) check(t *rapid.T) {
 	for _, r := range new(transactionRecords).fill(m.b, &topology{table: "t-table"}, 0) {
 		sent[strings.Replace(string(r.Key), "\x00", "", 1)] = string(r.Value)
 	}
-	if diff := cmp.Diff(m.rows, sent); diff != "" {
-		t.Fatalf("rows sent (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, m.rows, sent, "rows sent")
 	for name := range m.rows {
 		m.get(t, name[:1], name[1:])
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
@@ -269,9 +270,7 @@ func TestCluster_MembersJoinAndLeave(t *testing.T) { // not parallel: it measure
 	if longest > bound {
 		t.Errorf("no output for %v, want at most %v", longest, bound)
 	}
-	if m.errs.Load() != 0 {
-		t.Errorf("%d runs ended with an error", m.errs.Load())
-	}
+	expect.Equal(t, m.errs.Load(), 0, "runs that ended with an error")
 	m.verify(d, stay)
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -45,9 +46,7 @@ func TestCommon_IsSharedByAllOwners(t *testing.T) {
 		err := call(func(tx *Tx) error {
 			over = *tx
 			value, err := tx.Common().Get([]byte("r"))
-			if string(value) != "of the first" {
-				t.Errorf("%s: got %q, want the value that the first owner's callback wrote", name, value)
-			}
+			expect.Equal(t, string(value), "of the first", "%s: the value that the first owner's callback wrote", name)
 			return err
 		})
 		if err != nil {

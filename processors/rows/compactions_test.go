@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/smartfeed/smartfeed/internal/stored"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -61,9 +62,7 @@ func TestCompactions_AreBoundedForTheProcess(t *testing.T) {
 				})
 			}
 			filling.Wait()
-			if got := peak.Load(); got != int64(most) {
-				t.Errorf("%d of %d compactions at once, want %d", got, done.Load(), most)
-			}
+			expect.Equal(t, peak.Load(), int64(most), "compactions at once, of %d", done.Load())
 			if len(all.stores) > 0 || all.running > 0 {
 				t.Errorf("%d stores and %d compactions remain", len(all.stores), all.running)
 			}
@@ -127,7 +126,5 @@ func TestCompactions_MostUrgentStoreIsFirst(t *testing.T) {
 	if !slices.Equal(granted, want) {
 		t.Errorf("slots granted to %q, want %q", granted, want)
 	}
-	if all.running != 0 {
-		t.Errorf("%d slots are in use, want none", all.running)
-	}
+	expect.Equal(t, all.running, 0, "slots in use")
 }

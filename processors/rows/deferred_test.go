@@ -39,9 +39,7 @@ func TestBatch_WaitsOnlyForDeferredRecords(t *testing.T) {
 			}
 			expect.NoDiff(t, c.want, b.deferredFor(now, 10*time.Second), "wait")
 			b.reset()
-			if got := b.deferredFor(now, time.Hour); got != 0 {
-				t.Errorf("after a reset it waits for %s, want 0s", got)
-			}
+			expect.Equal(t, b.deferredFor(now, time.Hour), 0, "time it waits for after a reset")
 		})
 	}
 }

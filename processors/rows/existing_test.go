@@ -6,6 +6,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -100,9 +101,7 @@ func TestExisting_ListsRowsAgainWhenFull(t *testing.T) {
 	}
 	l.list(t)
 	l.write(t, 75_000, 76_000)
-	if n := len(l.existing.full); n != 0 {
-		t.Errorf("%d requests after the list, want none", n)
-	}
+	expect.Equal(t, len(l.existing.full), 0, "requests after the list")
 	if found, gets := l.found(t, "missing-", 1000); found > 0 || gets > 30 {
 		t.Errorf("%d of 1000 missing rows were read, want at most 3 %%; %d were found", gets, found)
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -130,12 +129,8 @@ func emittedOnceAcrossGenerations(t *testing.T, w *proctest.Wire) {
 		}
 	}
 	expect.NoDiff(t, want, g.emitted(), "counts")
-	if deadLetters := len(proctest.Drain(g.Wire, g.Streams.DeadLetters)); deadLetters != g.published {
-		t.Errorf("%d dead letters of %d bad records", deadLetters, g.published)
-	}
-	if diff := cmp.Diff(g.Rows(topics.Pools, ""), g.Rows("pools.2", "")); diff != "" {
-		t.Errorf("rows (-first +second):\n%s", diff)
-	}
+	expect.Equal(t, len(proctest.Drain(g.Wire, g.Streams.DeadLetters)), g.published, "dead letters of bad records")
+	expect.NoDiff(t, g.Rows(topics.Pools, ""), g.Rows("pools.2", ""), "rows (-first +second)")
 }
 
 // forge writes a mark to each partition of the input.
@@ -184,12 +179,8 @@ func TestCutOver_ForgedMarkIsDroppedAndCounted(t *testing.T) {
 			r, _ := (&watched{g, prometheus.NewRegistry()}).run(1)
 			want := int64(g.Kafka.Partitions) + keys + 1
 			g.Eventually("all records are applied", func() bool { return r.Status().Counters.Records == want })
-			if got := len(g.emitted()); got != keys {
-				t.Errorf("%d counts were emitted, want %d", got, keys)
-			}
-			if got := r.Status().Dropped["cut_over_mark"]; got != int64(g.Kafka.Partitions) {
-				t.Errorf("%d marks were counted, want %d", got, g.Kafka.Partitions)
-			}
+			expect.Equal(t, len(g.emitted()), keys, "counts emitted")
+			expect.Equal(t, r.Status().Dropped["cut_over_mark"], int64(g.Kafka.Partitions), "marks counted")
 		})
 	}
 }
@@ -208,9 +199,7 @@ func TestCutOver_RecordWithContentIsNotAMark(t *testing.T) {
 	r, _ := (&watched{g, prometheus.NewRegistry()}).run(1)
 	want := int(g.Kafka.Partitions)
 	g.Eventually("all records are applied", func() bool { return r.Status().Counters.Records == int64(want) })
-	if got := len(g.emitted()); got != want {
-		t.Errorf("%d counts were emitted, want %d", got, want)
-	}
+	expect.Equal(t, len(g.emitted()), want, "counts emitted")
 }
 
 // keyIn returns a key that hashes to the partition.
@@ -282,9 +271,7 @@ func TestGenerations_OneIsInMetrics(t *testing.T) {
 	}
 	owned := func(when string, want float64) {
 		t.Helper()
-		if got := g.of("partitions_owned"); got != want {
-			t.Errorf("%s: %v partitions owned, want %v", when, got, want)
-		}
+		expect.Equal(t, g.of("partitions_owned"), want, "%s: partitions owned", when)
 	}
 	first, end := g.run(1)
 	w.Eventually("the first is ready", func() bool { return first.Status().Ready })
@@ -301,9 +288,7 @@ func TestGenerations_OneIsInMetrics(t *testing.T) {
 	second, endSecond := g.run(2)
 	applied(second, records)
 	owned("second generation silent", partitions)
-	if diff := cmp.Diff(before, g.observed()); diff != "" {
-		t.Errorf("latencies of the silent generation were observed (-before +after):\n%s", diff)
-	}
+	expect.NoDiff(t, before, g.observed(), "latencies of the silent generation were observed (-before +after)")
 
 	g.set(cuttingOver())
 	must.OK(t, topics.WriteMarks(t.Context(), w.Kafka, []string{topics.UserActivity}, cuttingOver()))

@@ -91,9 +91,7 @@ func (w *wire) recoversFrom(t *testing.T, end func()) {
 	})
 	must.OK(t, stopA())
 	must.OK(t, stopB())
-	if stores := w.storesEqualLog(t, dirs...); stores != 2*testPartitions {
-		t.Errorf("%d stores, want an owner's and a standby's of each partition", stores)
-	}
+	expect.Equal(t, w.storesEqualLog(t, dirs...), 2*testPartitions, "stores: an owner's and a standby's of each partition")
 }
 
 // fenceAll writes the fence record of a new owner to each partition of the table.
@@ -172,9 +170,7 @@ func TestTableConsumer_DeliversMarkers(t *testing.T) {
 				t.Fatalf("end %v: nothing after offset %d", end, last)
 			}
 		}
-		if want := map[kgo.TransactionEndTry]int{kgo.TryCommit: 1, kgo.TryAbort: 0}[end]; rows != want {
-			t.Errorf("end %v: %d rows, want %d", end, rows, want)
-		}
+		expect.Equal(t, rows, map[kgo.TransactionEndTry]int{kgo.TryCommit: 1, kgo.TryAbort: 0}[end], "end %v: rows", end)
 		expect.Equal(t, consumer.end(1), 2, "end %v: high watermark", end)
 		reading.AsyncClose()
 		for range reading.Messages() {
@@ -387,9 +383,7 @@ func staticMembers(t *testing.T, w *wire) {
 		stops[i] = start(t, runners[i])
 		eventually.True(t, "the member has rejoined", shared)
 		t.Logf("offline for %s", time.Since(began).Round(time.Millisecond))
-		if got := owned(runners[i]); got != had {
-			t.Errorf("it rejoined with the partitions %v, want the same as before, %v", got, had)
-		}
+		expect.Equal(t, owned(runners[i]), had, "partitions after it rejoined")
 		if got := runners[1-i].owned.Load(); got != others {
 			t.Errorf("the other member acquired %d partitions meanwhile, want none", got-others)
 		}

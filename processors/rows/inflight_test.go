@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -78,9 +79,7 @@ func TestInFlight_HasAgeOfOldestRecord(t *testing.T) {
 	var f inFlight
 	check := func(when string, now, want int) {
 		t.Helper()
-		if got := f.age(at(now)); got != time.Duration(want)*time.Second {
-			t.Errorf("%s: age %s, want %d s", when, got, want)
-		}
+		expect.Equal(t, f.age(at(now)), time.Duration(want)*time.Second, "%s: age", when)
 	}
 	check("no records", 1, 0)
 	f.accept(func() time.Time { return at(1) })
@@ -131,8 +130,6 @@ func TestWaitingSeconds_ReportsUndeliveredRecords(t *testing.T) {
 	} {
 		stuck.applied = []int64{c.applied}
 		stuck.checkIdleInputs(inputs)
-		if reported := stuck.inFlight.age(time.Now().Add(time.Second)) > 0; reported != c.reported {
-			t.Errorf("%s: reported %t, want %t", c.name, reported, c.reported)
-		}
+		expect.Equal(t, stuck.inFlight.age(time.Now().Add(time.Second)) > 0, c.reported, "%s: reported", c.name)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/zeros"
 	"github.com/smartfeed/smartfeed/topics"
@@ -44,9 +45,7 @@ func testOversizedBatch(t *testing.T, produce produceZeros, n int, most int64, w
 	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
 	whileRunning(t, r, "all other records are counted", func() bool { return count(t, r, "user:1") == 5 })
 	w.hasDeadLetterOf(t, partition, at, why)
-	if n := r.Status().Counters.DeadLetters; n != 1 {
-		t.Errorf("%d dead letters, want 1", n)
-	}
+	expect.Equal(t, r.Status().Counters.DeadLetters, 1, "dead letters")
 	must.OK(t, stop())
 	w.readsUpTo(t, partition, at)
 	runtime.ReadMemStats(&after)
@@ -85,9 +84,7 @@ func TestOversizedBatch_EachIsOneDeadLetter(t *testing.T) {
 	put(users[0])
 	w.send(t, "t-in", 12, 2, each)
 	eventually.True(t, "the record after another oversized batch is counted", counted(7))
-	if n := r.Status().Counters.DeadLetters; n != 4 {
-		t.Errorf("%d dead letters, want 4", n)
-	}
+	expect.Equal(t, r.Status().Counters.DeadLetters, 4, "dead letters")
 	must.OK(t, stop()) // no error
 	w.emittedOnce(t, 14)
 }

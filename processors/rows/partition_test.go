@@ -100,12 +100,8 @@ func TestTick_FailureLeavesNothing(t *testing.T) {
 	p.handle(fakeRecord{topic: "in", key: key, offset: 4, at: time.UnixMilli(5)}, 0, nil)
 	before := p.state.pending.mark()
 	p.handle(fakeRecord{topic: "g-ticks", offset: 9, at: time.UnixMilli(6)}, 1, nil)
-	if calls != 2 {
-		t.Errorf("%d timers called, want 2", calls)
-	}
-	if after := p.state.pending.mark(); after != before {
-		t.Errorf("pending batch after the failed tick: %+v, want %+v as before it", after, before)
-	}
+	expect.Equal(t, calls, 2, "timers called")
+	expect.Equal(t, p.state.pending.mark(), before, "pending batch after the failed tick")
 	if p.applied[0] != 4 || p.applied[1] != -1 || p.state.pending.messages != 1 || p.discard {
 		t.Errorf("applied %v, %d messages pending, discard %v; want only the first record", p.applied, p.state.pending.messages, p.discard)
 	}
@@ -113,9 +109,7 @@ func TestTick_FailureLeavesNothing(t *testing.T) {
 		t.Errorf("partition ended with %v, the group with %v; want the timer's error", p.err, context.Cause(p.run.ctx))
 	}
 	p.handle(fakeRecord{topic: "in", key: key, offset: 5, at: time.UnixMilli(7)}, 0, nil)
-	if p.applied[0] != 4 {
-		t.Error("a record was applied after the failure")
-	}
+	expect.Equal(t, p.applied[0], 4, "applied after the failure")
 }
 
 // heldReader blocks its first Get until it is released.
@@ -236,9 +230,7 @@ func TestEmit_RejectsLongKey(t *testing.T) {
 		tx.EmitTo("out", 0, strings.Repeat("k", length), value)
 		err := p.state.end(&tx, nil)
 		var bad *schemas.BadRecordError
-		if errors.As(err, &bad) != wantBad {
-			t.Errorf("a key of %d bytes: %v, want a bad record: %v", length, err, wantBad)
-		}
+		expect.Equal(t, errors.As(err, &bad), wantBad, "a key of %d bytes: %v is a bad record", length, err)
 	}
 }
 
@@ -284,9 +276,7 @@ func TestHandle_PanicDiscardsBatch(t *testing.T) {
 		t.Errorf("a batch of %d messages with writes of the record that panicked is sealed", b.messages)
 	}
 	p.handle(fakeRecord{topic: "in", key: key, offset: 3, at: time.UnixMilli(5)}, 0, nil)
-	if p.applied[0] != 1 {
-		t.Errorf("applied up to %d, want 1: no record is applied after the panic", p.applied[0])
-	}
+	expect.Equal(t, p.applied[0], 1, "applied up to: no record is applied after the panic")
 }
 
 func TestHandle_ForwardsMisplacedRecord(t *testing.T) {

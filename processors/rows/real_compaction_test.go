@@ -120,9 +120,7 @@ func TestRealKafkaMembersOverACompactedTable(t *testing.T) {
 		leave[i]()
 	}
 	want := d.holdsRows(t)
-	if n := m.errs.Load(); n != 0 {
-		t.Errorf("%d runs ended with an error", n)
-	}
+	expect.Equal(t, m.errs.Load(), 0, "runs that ended with an error")
 	for _, dir := range append(m.dirs, t.TempDir()) {
 		c.holdsFrom(t, dir, want)
 	}
@@ -196,7 +194,5 @@ func TestRealKafkaStoreOfflineTooLong(t *testing.T) {
 	if got := rows(away, maxStoreOffline, 0, 0); got != n { // the changelog does not contain the tombstones any more
 		t.Errorf("%d rows in a store that is not rebuilt, want %d", got, n)
 	}
-	if got := rows(away, time.Nanosecond, 0, 0); got != 0 {
-		t.Errorf("%d deleted rows reappeared", got)
-	}
+	expect.Equal(t, rows(away, time.Nanosecond, 0, 0), 0, "deleted rows that reappeared")
 }

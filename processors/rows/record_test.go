@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -46,9 +47,7 @@ func TestRecord_RoundTrip(t *testing.T) {
 			t.Errorf("%v, the row differs from the sent record:\n%s", err, diff)
 		}
 		for _, row := range []string{"put", "sent"} {
-			if diff := cmp.Diff(&want, Record(tx.Own(), []byte(row), s)); diff != "" {
-				t.Errorf("row %q:\n%s", row, diff)
-			}
+			expect.NoDiff(t, &want, Record(tx.Own(), []byte(row), s), "row %q", row)
 		}
 		if got := Record(tx.Own(), []byte("none"), s); got != nil || tx.Err() != nil {
 			t.Errorf("missing row: %v, %v", got, tx.Err())

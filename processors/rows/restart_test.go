@@ -109,9 +109,7 @@ func offsetsAreAHint(t *testing.T, w *wire, at int64) {
 	whileRunning(t, r, "the rest is applied", func() bool { return r.Status().Counters.Records == 100 })
 	must.OK(t, stop())
 	w.emittedOnce(t, 200)
-	if got := r.Status().Counters.Skipped; got != 0 {
-		t.Errorf("%d records were read again, want none", got)
-	}
+	expect.Equal(t, r.Status().Counters.Skipped, 0, "records read again")
 }
 
 func TestCallback_FailureIsRetriedExactlyOnce(t *testing.T) {
@@ -203,9 +201,7 @@ func (w *wire) countedOnce(t testing.TB, n int) {
 		}
 	}
 	for i := range n {
-		if got := counts[user(i)+"\x00n"]; got != 1 {
-			t.Errorf("%s is counted %d times, want once", user(i), got)
-		}
+		expect.Equal(t, counts[user(i)+"\x00n"], 1, "count of %s", user(i))
 	}
 }
 
@@ -336,9 +332,7 @@ func TestOffsets_AreCommittedAfterTheTransaction(t *testing.T) {
 	})
 	// sarama commits what is marked every 100 ms, and sends a heartbeat every 500 ms.
 	eventually.True(t, "heartbeats have been sent", func() bool { return beats.Load() >= 3 })
-	if n := w.committed(t, "t-in"); n != 0 {
-		t.Errorf("%d offsets are committed before the transaction has ended, want none", n)
-	}
+	expect.Equal(t, w.committed(t, "t-in"), 0, "offsets committed before the transaction has ended")
 	close(release)
 	eventually.True(t, "they are committed after the transaction", func() bool { return w.committed(t, "t-in") == 3 })
 }

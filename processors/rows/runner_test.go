@@ -54,9 +54,7 @@ func (w *wire) emittedOnce(t testing.TB, n int) {
 		seen[value.Time]++
 	}
 	for i, times := range seen {
-		if times != 1 {
-			t.Errorf("record %d emitted %d times, want once", i, times)
-		}
+		expect.Equal(t, times, 1, "times that record %d was emitted", i)
 	}
 }
 
@@ -103,16 +101,12 @@ func TestDeadLetters_BadRecordIsUndone(t *testing.T) {
 			!bytes.Equal(got.Key, want.Key) || !bytes.Equal(got.Value, want.Value) || got.Time != schemas.MicrosOf(want.Timestamp.Truncate(time.Millisecond)) {
 			t.Errorf("dead letter %+v of record %d", got, want.Offset)
 		}
-		if string(deadLetter.Key) != "t-in" {
-			t.Errorf("dead letter under key %q, want the topic", deadLetter.Key)
-		}
+		expect.Equal(t, string(deadLetter.Key), "t-in", "key of the dead letter %q", deadLetter.Key)
 		if i == len(bad)-1 && got.Reason != "number is one" {
 			t.Errorf("reason %q, want the callback's", got.Reason)
 		}
 	}
-	if out := w.read(t, "t-out"); len(out) != len(bad) {
-		t.Errorf("%d records emitted, want %d: those of a bad record are undone", len(out), len(bad))
-	}
+	expect.Equal(t, len(w.read(t, "t-out")), len(bad), "records emitted: those of a bad record are undone")
 	if got := r.Status().Counters; got.DeadLetters != int64(len(bad)) || got.Records != int64(len(all)) {
 		t.Errorf("counters %+v", got)
 	}
@@ -187,9 +181,7 @@ func TestBatched_RejectsOwnerOfAnotherPartition(t *testing.T) {
 	}
 	eventually.True(t, "the valid record is counted", func() bool { return count(t, r, here) == 2 })
 	eventually.True(t, "both are committed", func() bool { return r.Status().Counters.Records == 2 }) // which is counted after the rows are visible
-	if n := r.Status().Counters.DeadLetters; n != 1 {
-		t.Errorf("%d dead letters, want 1", n)
-	}
+	expect.Equal(t, r.Status().Counters.DeadLetters, 1, "dead letters")
 	must.OK(t, stop()) // no error
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -15,9 +16,7 @@ func TestGapController_GapGrowsWithCommits(t *testing.T) {
 		commits int64
 		want    time.Duration
 	}{{0, 10}, {400, 10}, {500, 20}, {600, 30}, {800, 50}, {10_000, 50}} {
-		if got := p.gapAt(c.commits); got != c.want*time.Millisecond {
-			t.Errorf("gap at %d commits per second: %v, want %v ms", c.commits, got, c.want)
-		}
+		expect.Equal(t, p.gapAt(c.commits), c.want*time.Millisecond, "gap at %d commits per second", c.commits)
 	}
 }
 
@@ -27,17 +26,11 @@ func TestGapController_FollowsTheLastSecond(t *testing.T) {
 	for range 15 {
 		p.commit(second)
 	}
-	if got := p.gap(); got != 10*time.Millisecond {
-		t.Errorf("gap within the first second %v, want the minimum", got)
-	}
+	expect.Equal(t, p.gap(), 10*time.Millisecond, "gap within the first second")
 	p.commit(second.Add(time.Second))
-	if got := p.gap(); got != 15*time.Millisecond {
-		t.Errorf("gap after 15 commits in a second %v, want 15 ms, a quarter of the way to 30", got)
-	}
+	expect.Equal(t, p.gap(), 15*time.Millisecond, "gap after 15 commits in a second: a quarter of the way to 30 ms")
 	p.commit(second.Add(time.Minute)) // an idle period: counts of a minute ago are ignored
-	if got := p.gap(); got != 10*time.Millisecond {
-		t.Errorf("gap after an idle period %v, want the minimum", got)
-	}
+	expect.Equal(t, p.gap(), 10*time.Millisecond, "gap after an idle period")
 }
 
 // Under a steady load, the gap converges to a value that allows the commit rate for which it is the target.
@@ -82,9 +75,7 @@ func TestShared_MemTablesFitTheBudget(t *testing.T) {
 		}
 	}
 	s.stores.Store(1000)
-	if got := s.memTable(0); got != 1<<20 {
-		t.Errorf("memtable with 1000 stores: %d, want 1 MiB", got)
-	}
+	expect.Equal(t, s.memTable(0), 1<<20, "memtable with 1000 stores")
 	s.stores.Store(1)
 	s.memTables = 1 << 40
 	if got := s.memTable(7); got < 48<<20 {
@@ -103,13 +94,9 @@ func TestRate_LastTenSeconds(t *testing.T) {
 			t.Errorf("%v per second, want 27", got)
 		}
 		time.Sleep(5 * time.Second)
-		if got := r.perSecond(time.Now()); got != 12 {
-			t.Errorf("%v per second five seconds later, want 12", got)
-		}
+		expect.Equal(t, r.perSecond(time.Now()), 12, "rate five seconds later")
 		time.Sleep(time.Hour)
-		if got := r.perSecond(time.Now()); got != 0 {
-			t.Errorf("%v per second an hour later, want 0", got)
-		}
+		expect.Equal(t, r.perSecond(time.Now()), 0, "rate an hour later")
 	})
 }
 
@@ -126,9 +113,7 @@ func TestBatch_ReleasesExcessMemory(t *testing.T) {
 		f.next()
 	}
 	f.reset()
-	if cap(f.records) != 0 {
-		t.Errorf("empty transactionRecords keep %d records", cap(f.records))
-	}
+	expect.Equal(t, cap(f.records), 0, "records that empty transactionRecords keep")
 }
 
 func TestCommitLimiter_Wait(t *testing.T) {

@@ -386,9 +386,7 @@ func TestTx_Room(t *testing.T) {
 				puts(tx, 2)
 				tx.Emit("out", "k", []byte("v"))
 				rows, bytes := tx.Room()
-				if rows != 2 {
-					t.Errorf("Room: %d rows of 5 after 3 are written, want 2", rows)
-				}
+				expect.Equal(t, rows, 2, "room for rows after 3 of 5 are written")
 				tx.Emit("out", "k", make([]byte, bytes-len("k")+c.more))
 				return nil
 			})
@@ -438,9 +436,7 @@ func TestTx_StopsAfterFailedWrite(t *testing.T) {
 		tx.Own().Put([]byte("second"), nil)
 		tx.Own().SetTimer(time.Now(), nil)
 		tx.Emit("out", "k", nil)
-		if written := len(b.pending.writes) + len(b.pending.emits); written != 1 {
-			t.Errorf("%d rows and records, want only the row before the error", written)
-		}
+		expect.Equal(t, len(b.pending.writes)+len(b.pending.emits), 1, "rows and records: only the row before the error")
 		if _, err := tx.Own().Get([]byte("first")); err == nil || err != tx.Err() {
 			t.Errorf("get: %v, want %v", err, tx.Err())
 		}
@@ -478,9 +474,7 @@ func TestMemory_IsDiscardedWithUndoneCallback(t *testing.T) {
 	_ = b.callAs("k", func(*Tx) error { return schemas.Bad("not valid") })
 	expect.Equal(t, held(), 2, "after a bad record")
 	add(schemas.Bad("too large"))
-	if got := held(); got != 0 {
-		t.Errorf("after an undone use: %d, want new memory", got)
-	}
+	expect.Equal(t, held(), 0, "new memory after an undone use")
 }
 
 // writing returns a callback that only writes.
@@ -504,7 +498,5 @@ func TestTimerName_SortsByTimeThenOwner(t *testing.T) {
 			t.Errorf("parse %q: no error", cut)
 		}
 	}
-	if got := microsUp(time.Unix(0, 1001)); got != 2 {
-		t.Errorf("1001 ns round up to %d µs, want 2", got)
-	}
+	expect.Equal(t, microsUp(time.Unix(0, 1001)), 2, "µs of 1001 ns, rounded up")
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/stored"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -106,9 +107,7 @@ func TestStore_DamagedIsRebuilt(t *testing.T) {
 			w.send(t, "t-in", users, users, func(i int) string { return user(i - users) })
 			runUntilDone(t, w, r, users*rounds)
 			w.emittedOnce(t, users*rounds)
-			if stores := w.storesEqualLog(t, dir); stores != testPartitions {
-				t.Errorf("%d stores, want %d", stores, testPartitions)
-			}
+			expect.Equal(t, w.storesEqualLog(t, dir), testPartitions, "stores")
 			if got := removed.Load() == 0; got != c.intact {
 				t.Errorf("%d stores removed, want some for damage and none for an older state", removed.Load())
 			}
@@ -285,9 +284,7 @@ func TestStore_FailedOpenReleasesResources(t *testing.T) {
 	if _, err := r.openStore(identity{Topic: "g-table"}, 0); !errors.Is(err, syscall.ENOSPC) || hits.Load() == 0 {
 		t.Fatalf("openStore: %v, %d writes refused; want %v", err, hits.Load(), syscall.ENOSPC)
 	}
-	if n := len(r.shared.compactions.stores); n != 0 {
-		t.Errorf("%d stores are registered for compaction, want none", n)
-	}
+	expect.Equal(t, len(r.shared.compactions.stores), 0, "stores registered for compaction")
 }
 
 func TestDisk_FullStopsCommits(t *testing.T) {
@@ -306,9 +303,7 @@ func TestDisk_FullStopsCommits(t *testing.T) {
 	if err := stop(); !errors.Is(err, ErrLowDisk) {
 		t.Errorf("Run: %v, want %v", err, ErrLowDisk)
 	}
-	if got := len(w.read(t, "t-out")); got != 10 {
-		t.Errorf("%d records emitted, want 10: a full disk commits nothing", got)
-	}
+	expect.Equal(t, len(w.read(t, "t-out")), 10, "records emitted: a full disk commits nothing")
 	if err := r.Run(t.Context()); !errors.Is(err, ErrLowDisk) {
 		t.Errorf("Run on the full disk: %v, want %v", err, ErrLowDisk)
 	}

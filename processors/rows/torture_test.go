@@ -21,6 +21,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -334,9 +335,7 @@ func (d *driver) holdsRows(t testing.TB) map[string]int64 {
 				newest++
 			}
 		}
-		if newest != int(min(want[user(u)], 3)) {
-			t.Errorf("%s has %d other rows, want %d", user(u), newest, min(want[user(u)], 3))
-		}
+		expect.Equal(t, newest, int(min(want[user(u)], 3)), "other rows of %s", user(u))
 	}
 	return want
 }
@@ -351,9 +350,7 @@ func (d *driver) outputsEqualInputs(t testing.TB) map[string]int64 {
 	if !maps.Equal(in, out) {
 		t.Errorf("%d different records of %d differ between t-in and t-out", len(out), len(in))
 	}
-	if sent := d.sent.Load(); int64(len(in)) != sent {
-		t.Errorf("%d records in t-in, want %d", len(in), sent)
-	}
+	expect.Equal(t, int64(len(in)), d.sent.Load(), "records in t-in")
 	return perUser
 }
 

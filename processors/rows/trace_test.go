@@ -13,6 +13,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -97,9 +98,7 @@ func TestTrace_FollowsTheSender(t *testing.T) {
 			if got := tracing.Parse(told); got.SpanID() != ended[0].SpanContext().SpanID() || !got.IsSampled() {
 				t.Errorf("the emitted record has the span %v, want %v", got, ended[0].SpanContext())
 			}
-			if root := !ended[0].Parent().IsValid(); root != test.root {
-				t.Errorf("root span: got %t, want %t", root, test.root)
-			}
+			expect.Equal(t, !ended[0].Parent().IsValid(), test.root, "span is a root")
 		})
 	}
 }
@@ -131,9 +130,7 @@ func TestTrace_EndsWithoutACommit(t *testing.T) {
 	if got := describe(spans.Ended()); !slices.Equal(got, []string{"*errors.errorString", notCommitted}) {
 		t.Errorf("spans ended at the end: %q, want both", got)
 	}
-	if len(spans.Started()) != 2 {
-		t.Errorf("%d spans started, want 2: the third record was not processed", len(spans.Started()))
-	}
+	expect.Equal(t, len(spans.Started()), 2, "spans started: the third record was not processed")
 }
 
 // describe returns the status descriptions of spans.

@@ -204,9 +204,7 @@ func TestView_ReturnsErrorsOfItsCaller(t *testing.T) {
 		t.Errorf("read with a canceled context: %v", err)
 	}
 	mine := errors.New("mine")
-	if err := r.View().Read(t.Context(), "user:1", func(Snapshot) error { return mine }); err != mine {
-		t.Errorf("read: %v, want the error of the function", err)
-	}
+	expect.Equal(t, r.View().Read(t.Context(), "user:1", func(Snapshot) error { return mine }), mine, "read")
 	if err := r.View().Read(t.Context(), "", func(Snapshot) error { return nil }); err == nil {
 		t.Error("reserved rows of the empty owner can be read")
 	}

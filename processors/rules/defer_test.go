@@ -69,14 +69,10 @@ func TestDeferWeak_DefersWeakItemsToNextSession(t *testing.T) {
 	for n, want := range map[int]schemas.Reason{13: schemas.ReasonDeferredEarlier, 16: schemas.ReasonWeak, 99: schemas.ReasonNoShare} {
 		expect.NoDiff(t, want, s.reason(n), "pin %d is", n)
 	}
-	if n := len(s.feed.Waiting(s.visit, s.pools, Signals{})); n != 0 {
-		t.Errorf("%d pins wait in the session, want 0", n)
-	}
+	expect.Equal(t, len(s.feed.Waiting(s.visit, s.pools, Signals{})), 0, "pins that wait in the session")
 	s.visitAfter("budget spent", 59*time.Second)
 	s.visit.Time += schemas.MicrosIn(2 * time.Minute)
-	if n := len(s.feed.Waiting(s.visit, s.pools, Signals{})); n != 7 {
-		t.Errorf("%d pins wait in the next session, want 7", n)
-	}
+	expect.Equal(t, len(s.feed.Waiting(s.visit, s.pools, Signals{})), 7, "pins that wait in the next session")
 	s.visitAfter("a new session with a weaker best score", 0, 13, 14, 15, 16, 17, 18, 19)
 	s.deferred()
 }
@@ -100,9 +96,7 @@ func TestDeferWeak_DeferredItemsExpire(t *testing.T) {
 	s.pools = append(s.pools, poolOf("editors", 1))
 	s.visit.Time += schemas.MicrosIn(time.Hour + 1000)
 	expect.NoDiff(t, schemas.ReasonDeferralExpired, s.reason(11), "pin 11")
-	if n := len(s.feed.Waiting(s.visit, s.pools, Signals{})); n != 1 {
-		t.Errorf("%d pins wait, want only that of the editors", n)
-	}
+	expect.Equal(t, len(s.feed.Waiting(s.visit, s.pools, Signals{})), 1, "pins that wait: only that of the editors")
 	c := s.feed.Make(s.visit, s.pools, Signals{})
 	expect.NoDiff(t, []schemas.PinID{"pin:following-011", "pin:following-012"}, c.Expired, "expired")
 	if len(c.Items) != 1 || len(c.Memory.Deferred) != 0 {
@@ -121,9 +115,7 @@ func TestDeferWeak_IgnoresUngradedSources(t *testing.T) {
 	both := Candidate{Pin: "pin:both", PoolScore: -50}
 	s.pools[0].Candidates = append(s.pools[0].Candidates, both)
 	s.pools = append(s.pools, far, Pool{Source: schemas.FromInterest, Candidates: []Candidate{both}})
-	if n := len(s.feed.Waiting(s.visit, s.pools, Signals{})); n != 42 {
-		t.Errorf("%d pins wait, want 42", n)
-	}
+	expect.Equal(t, len(s.feed.Waiting(s.visit, s.pools, Signals{})), 42, "pins that wait")
 }
 
 func TestDeferWeak_LimitsDeferredItems(t *testing.T) {
@@ -133,9 +125,7 @@ func TestDeferWeak_LimitsDeferredItems(t *testing.T) {
 		c := s.feed.Make(s.visit, s.pools, Signals{})
 		s.visit.Memory = c.Memory
 	}
-	if n := len(s.visit.Memory.Deferred); n != MaxDeferred {
-		t.Errorf("%d deferred, want %d", n, MaxDeferred)
-	}
+	expect.Equal(t, len(s.visit.Memory.Deferred), MaxDeferred, "deferred")
 }
 
 // Over any visits: a session shows at most Budget weak items and shows nothing that it deferred. Every candidate is

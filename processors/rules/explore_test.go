@@ -66,9 +66,7 @@ func TestExplore_OnlyNewPinsAndAuthors(t *testing.T) {
 		if it.Source == schemas.Explore && !(it.RankScore > 0 && it.RankScore < 1) {
 			t.Errorf("%s: score %v, want its draw", it.Pin, it.RankScore)
 		}
-		if pool := map[schemas.Source]schemas.Source{schemas.Explore: "s"}[it.Source]; it.Pool != pool {
-			t.Errorf("%s of %s: pool %q, want %q", it.Pin, it.Source, it.Pool, pool)
-		}
+		expect.Equal(t, it.Pool, map[schemas.Source]schemas.Source{schemas.Explore: "s"}[it.Source], "%s of %s: pool", it.Pin, it.Source)
 	}
 	if got["pin:s-000"] != "s" || len(got) != 3 {
 		t.Errorf("got %v, want pin:s-000 not explored", got)
@@ -76,9 +74,7 @@ func TestExplore_OnlyNewPinsAndAuthors(t *testing.T) {
 	if got["pin:s-001"] != schemas.Explore && got["pin:s-002"] != schemas.Explore {
 		t.Errorf("got %v, want one explored pin", got)
 	}
-	if c.Memory.Draws != 1 {
-		t.Errorf("%d draws, want 1", c.Memory.Draws)
-	}
+	expect.Equal(t, c.Memory.Draws, 1, "draws")
 }
 
 func TestExplore_OffWithoutCountsOrShare(t *testing.T) {
@@ -90,9 +86,7 @@ func TestExplore_OffWithoutCountsOrShare(t *testing.T) {
 		"no share":  silent.Make(Visit{User: "user:me", Limit: 3}, []Pool{poolOf("s", 3)}, Signals{Counts: countsOf{}}),
 	} {
 		for _, it := range c.Items {
-			if it.Source != "s" {
-				t.Errorf("%s: %s of %s", name, it.Pin, it.Source)
-			}
+			expect.Equal(t, it.Source, "s", "source of %s of %s", name, it.Pin)
 		}
 		if len(c.Items) != 3 || c.Memory.Draws != 0 {
 			t.Errorf("%s: %d items, %d draws", name, len(c.Items), c.Memory.Draws)
@@ -113,9 +107,7 @@ func TestExplore_DrawsAreIndependentOfOtherCandidates(t *testing.T) {
 	}
 	few, many := drawsOf("user:me", 3, 5), drawsOf("user:me", 3, 50)
 	for pin, draw := range few {
-		if many[pin] != draw {
-			t.Errorf("%s: drew %v among 5 candidates, %v among 50", pin, draw, many[pin])
-		}
+		expect.Equal(t, many[pin], draw, "draw of %s among 50 candidates, as among 5", pin)
 	}
 	later, other := drawsOf("user:me", 4, 5), drawsOf("user:other", 3, 5)
 	for pin, draw := range few {

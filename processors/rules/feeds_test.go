@@ -86,9 +86,7 @@ func TestFeeds_UnmarshalListsAllProblems(t *testing.T) {
 		"line 2: field memry not found", "line 2: field auther not found", "line 7: cannot unmarshal !!int `7` into rules.Feed",
 		"line 4: cannot unmarshal !!str `many` into int", "line 6: field shar not found",
 	}
-	if len(types.Errors) != len(want) {
-		t.Errorf("%d problems, want %d: %q", len(types.Errors), len(want), types.Errors)
-	}
+	expect.Equal(t, len(types.Errors), len(want), "problems: %q", types.Errors)
 	for i, text := range want {
 		if i < len(types.Errors) && !strings.HasPrefix(types.Errors[i], text) {
 			t.Errorf("problem %d: got %q, want %q", i, types.Errors[i], text)

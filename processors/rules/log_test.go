@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -75,9 +76,7 @@ func TestLogged_EstimatesPropensityOfExploredItems(t *testing.T) {
 			t.Errorf("%s: mean estimate %.3f, frequency %.3f", pin, got, want)
 		}
 	}
-	if len(shown) != 3 {
-		t.Errorf("shown %v, want three pins", shown)
-	}
+	expect.Equal(t, len(shown), 3, "pins shown of %v", shown)
 }
 
 // Draws with a higher second item are excluded by the first one, so only the propensity of the first one is known.
@@ -98,11 +97,7 @@ func TestLogged_PropensityOfSecondExploredItemIsUnknown(t *testing.T) {
 func TestArmShare_IsShareOfUsers(t *testing.T) {
 	feeds := Feeds{"home": {ExperimentArms: []Arm{{Feed: "a", Share: 0.25}, {Feed: "b", Share: 0.5}}}, "a": {}, "b": {}}
 	for arm, want := range map[string]float64{"": 0.25, "a": 0.25, "b": 0.5} {
-		if got := feeds.ArmShares()["home"][arm]; got != want {
-			t.Errorf("share %v of arm %q, want %v", got, arm, want)
-		}
+		expect.Equal(t, feeds.ArmShares()["home"][arm], want, "share of arm %q", arm)
 	}
-	if got := feeds.ArmShares()["a"][""]; got != 1 {
-		t.Errorf("share %v without an experiment, want 1", got)
-	}
+	expect.Equal(t, feeds.ArmShares()["a"][""], 1, "share without an experiment")
 }

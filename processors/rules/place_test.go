@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -59,16 +59,10 @@ func TestMake_FillsOnlyPlacesLeftOver(t *testing.T) {
 		if len(got.Items) < len(without.Items) {
 			t.Fatalf("%d items, want at least %d", len(got.Items), len(without.Items))
 		}
-		if diff := cmp.Diff(without.Items, got.Items[:len(without.Items)], equateEmpty); diff != "" {
-			t.Fatalf("items of the shares (-without +with popular pins):\n%s", diff)
-		}
-		if diff := cmp.Diff(without.Memory.Deferred, got.Memory.Deferred, equateEmpty); diff != "" {
-			t.Fatalf("deferred (-without +with popular pins):\n%s", diff)
-		}
+		expect.NoDiffBut(t, equateEmpty, without.Items, got.Items[:len(without.Items)], "items of the shares (-without +with popular pins)")
+		expect.NoDiffBut(t, equateEmpty, without.Memory.Deferred, got.Memory.Deferred, "deferred (-without +with popular pins)")
 		if len(without.Items) == v.Limit {
-			if diff := cmp.Diff(without, got, equateEmpty); diff != "" {
-				t.Fatalf("a full chunk (-without +with popular pins):\n%s", diff)
-			}
+			expect.NoDiffBut(t, equateEmpty, without, got, "a full chunk (-without +with popular pins)")
 		}
 		withheld := map[schemas.PinID]bool{}
 		for _, w := range f.DeferredCandidates(v, pools, k) {
@@ -148,9 +142,7 @@ func TestMake_FillsFeedOfNewUser(t *testing.T) {
 		t.Errorf("plain shows %d popular pins, want none", len(c.Items))
 	}
 	plain.Shares[schemas.FromPopular] = 1
-	if c := plain.Make(v, []Pool{popular}, Signals{}); len(c.Items) != 100 {
-		t.Errorf("with a share, plain shows %d popular pins, want 100", len(c.Items))
-	}
+	expect.Equal(t, len(plain.Make(v, []Pool{popular}, Signals{}).Items), 100, "popular pins that plain shows with a share")
 }
 
 func TestExplain_PopularPin(t *testing.T) {

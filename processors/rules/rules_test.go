@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -101,13 +101,9 @@ func TestMake_Invariants(t *testing.T) {
 		for range 3 {
 			before := cloneMemory(v.Memory)
 			c := f.Make(v, pools, k)
-			if diff := cmp.Diff(before, v.Memory); diff != "" {
-				t.Fatalf("the memory was changed (-before +after):\n%s", diff)
-			}
+			expect.NoDiff(t, before, v.Memory, "the memory was changed (-before +after)")
 			checkChunk(t, f, v, pools, k, c)
-			if diff := cmp.Diff(c, f.Make(v, pools, k)); diff != "" {
-				t.Fatalf("the second chunk differs (-first +second):\n%s", diff)
-			}
+			expect.NoDiff(t, c, f.Make(v, pools, k), "the second chunk differs (-first +second)")
 			pools = without(pools, c.Items)
 			v.Memory, v.Time = c.Memory, v.Time+schemas.Micros(rapid.Int64Range(1, 5*3600e6).Draw(t, "until the next visit"))
 		}

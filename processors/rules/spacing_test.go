@@ -116,9 +116,7 @@ func TestRandomize_LogsReducedScores(t *testing.T) {
 				t.Errorf("place %d: %s has score %v, want %v", place, choice.Pin, choice.RankScore, want)
 			}
 		}
-		if len(it.Choices) != 3-place {
-			t.Errorf("place %d has %d choices, want %d", place, len(it.Choices), 3-place)
-		}
+		expect.Equal(t, len(it.Choices), 3-place, "choices of place %d", place)
 	}
 }
 

@@ -145,9 +145,7 @@ func TestHead_IsNotAVisit(t *testing.T) {
 		t.Errorf("got %d, Allow %q and the visits %v, want 405, GET and none", res.StatusCode, allow, f.visits)
 	}
 	for _, query := range []string{"cursor=good", "peek=true"} {
-		if res := roundTrip(s, "HEAD", "/v1/users/user:a/feed?"+query, ""); res.StatusCode != 200 {
-			t.Errorf("%s: got %d, want 200", query, res.StatusCode)
-		}
+		expect.Equal(t, roundTrip(s, "HEAD", "/v1/users/user:a/feed?"+query, "").StatusCode, 200, "%s", query)
 	}
 }
 
@@ -241,9 +239,7 @@ func TestPanic_FailsOnlyItsRequest(t *testing.T) {
 		expect.Contains(t, log.String(), want, "log")
 	}
 	broken = false
-	if res := roundTrip(s, "GET", "/readyz", ""); res.StatusCode != 200 {
-		t.Errorf("next request: got %d, want 200", res.StatusCode)
-	}
+	expect.Equal(t, roundTrip(s, "GET", "/readyz", "").StatusCode, 200, "next request")
 }
 
 // A rejection under load is not logged, and neither is a caller that has disconnected.

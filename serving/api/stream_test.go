@@ -224,9 +224,7 @@ func TestStream_ServicesHaveTheirOwnLimit(t *testing.T) {
 		for i, want := range []int{200, 200, 429} {
 			conn := w.send(t, "GET "+countsPath+" HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer feed\r\n\r\n")
 			defer conn.Close()
-			if res := readAnswer(t, conn); res.StatusCode != want {
-				t.Errorf("stream %d of a service: got %d, want %d", i+1, res.StatusCode, want)
-			}
+			expect.Equal(t, readAnswer(t, conn).StatusCode, want, "stream %d of a service", i+1)
 		}
 	})
 }

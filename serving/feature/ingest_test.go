@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -165,9 +166,7 @@ func TestSink_BadRecordIsADeadLetter(t *testing.T) {
 		}
 	}
 	eventually.True(t, "everything is committed", func() bool { return w.lag(t) == 0 })
-	if got := counted(t, w.registry, "smartfeed_features_dead_letters_total"); got != float64(len(tests)) {
-		t.Errorf("counted %v dead letters, want %d", got, len(tests))
-	}
+	expect.Equal(t, counted(t, w.registry, "smartfeed_features_dead_letters_total"), float64(len(tests)), "counted dead letters")
 }
 
 // failing is a store whose first writes fail, before or after taking effect, and whose first dead letters fail.
@@ -256,9 +255,7 @@ func TestSink_FreshnessWhileStoreFails(t *testing.T) {
 	<-store.begun
 	store.outcomes <- nil
 	eventually.True(t, "everything is committed", func() bool { return w.lag(t) == 0 })
-	if got := counted(t, w.registry, "smartfeed_features_lag_seconds"); got != 0 {
-		t.Errorf("after the write features are %v s late", got)
-	}
+	expect.Equal(t, counted(t, w.registry, "smartfeed_features_lag_seconds"), 0, "lag of features after the write in seconds")
 }
 
 type failingDeadLetters struct {
@@ -299,9 +296,7 @@ func TestSink_CommitsAfterWrite(t *testing.T) {
 		return one(t, w.store, "user:1", define(t, "entity: user", "aggregate: count")).Value == Number(6)
 	})
 	eventually.True(t, "everything is committed", func() bool { return w.lag(t) == 0 })
-	if got := rowsOf(t, w.store, actionTable); got != 6 {
-		t.Errorf("got %d rows, want 6", got)
-	}
+	expect.Equal(t, rowsOf(t, w.store, actionTable), 6, "rows")
 }
 
 // An aborted transaction does not affect features.
@@ -325,9 +320,7 @@ func TestSink_IgnoresAbortedRecords(t *testing.T) {
 // holdsAll checks that a store has the saves of ten users, each once, and a pin.
 func holdsAll(t *testing.T, who string, store *EmbeddedStore) {
 	t.Helper()
-	if got := rowsOf(t, store, actionTable); got != 10 {
-		t.Errorf("%s: %d actions, want those of all ten users", who, got)
-	}
+	expect.Equal(t, rowsOf(t, store, actionTable), 10, "%s: actions of all ten users", who)
 	got, _, err := store.Pins(t.Context(), []schemas.PinID{"pin:9"}, false)
 	if err != nil || got["pin:9"].Author != "user:ada" {
 		t.Errorf("%s: the pin is %v, %v", who, got, err)
@@ -353,9 +346,7 @@ func TestSink_EveryProcessHasAllFeatures(t *testing.T) {
 	holdsAll(t, "the first", w.store)
 	holdsAll(t, "the second", other)
 	for _, l := range w.DeadLetters(2) {
-		if l.Group != topics.Features {
-			t.Errorf("a dead letter of group %q, want that of the reader, so that every process reads its retry", l.Group)
-		}
+		expect.Equal(t, l.Group, topics.Features, "group of the dead letter: that of the reader, so that every process reads its retry")
 	}
 	must.OK(t, errors.Join(stop(), other.Close()))
 

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -152,9 +152,7 @@ func TestReference_AgreesWithBruteForce(t *testing.T) {
 				return !window.holds(floor(a.Timestamp)) || !(&actionInput{EnrichedAction: &a}).passes(&d)
 			})
 			want, got := bruteForce(d, window.upTo, in), Reference(d, span, actions).Value
-			if diff := gocmp.Diff(want, got, equal); diff != "" {
-				t.Fatalf("%+v (-brute force +reference):\n%s", d, diff)
-			}
+			expect.NoDiffBut(t, equal, want, got, "%+v (-brute force +reference)", d)
 		}
 	})
 }

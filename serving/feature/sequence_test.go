@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -15,7 +16,5 @@ func TestSequence_JSON(t *testing.T) {
 	}}))(t)
 	const want = `{"actorAttributes.embedding":[[-127],null,null],"objectAttributes.embedding":[null,[0.5,-1],[3,4]],` +
 		`"scale.actorAttributes.embedding":[0.25,0,0],"time":[3,2,1],"verb":["save","","x"]}`
-	if string(text) != want {
-		t.Errorf("got %s, want %s", text, want)
-	}
+	expect.Equal(t, string(text), want, "sequence %s", text)
 }

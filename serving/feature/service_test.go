@@ -257,9 +257,7 @@ func TestRequest_ReportsEveryProblem(t *testing.T) {
 				t.Fatalf("got %v, want a RequestError", err)
 			}
 			if tt.want == nil {
-				if len(bad.Problems) != maxProblems {
-					t.Errorf("got %d problems, want %d", len(bad.Problems), maxProblems)
-				}
+				expect.Equal(t, len(bad.Problems), maxProblems, "problems")
 				return
 			}
 			if len(bad.Problems) != len(tt.want) {
@@ -389,12 +387,8 @@ func TestAnswer_DegradesOnStoreFailure(t *testing.T) {
 			if tt.store.hits.Load() == 0 {
 				t.Error("the store was not read")
 			}
-			if n := strings.Count(log.String(), "error=down"); n != 1 {
-				t.Errorf("logged %d times, want once: %s", n, &log)
-			}
-			if n := counted(t, metrics, "smartfeed_features_degraded_responses_total"); n != 1 {
-				t.Errorf("counted %v degraded answers, want 1", n)
-			}
+			expect.Equal(t, strings.Count(log.String(), "error=down"), 1, "times that the error is logged in %s", &log)
+			expect.Equal(t, counted(t, metrics, "smartfeed_features_degraded_responses_total"), 1, "counted degraded answers")
 		})
 	}
 }
@@ -504,9 +498,7 @@ func TestAnswer_BoundsConcurrentScans(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if got := most.Load(); got != 3 {
-			t.Errorf("%d scans at once, want 3", got)
-		}
+		expect.Equal(t, most.Load(), 3, "scans at once")
 	})
 }
 
@@ -582,9 +574,7 @@ func TestAnswer_ScansEachUserOnce(t *testing.T) {
 		Users:    []schemas.UserID{"user:1", "user:2"},
 		Pairs:    []UserPin{{"user:1", "pin:1"}, {"user:1", "pin:2"}, {"user:3", "pin:1"}},
 	}))(t)
-	if got := store.hits.Load(); got != 3 {
-		t.Errorf("got %d scans, want one for each of 3 users", got)
-	}
+	expect.Equal(t, store.hits.Load(), 3, "scans: one for each of 3 users")
 }
 
 func TestDefinitions_ReturnsFileOrder(t *testing.T) {

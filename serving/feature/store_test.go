@@ -150,15 +150,11 @@ func TestSweep_DeletesExpiredDays(t *testing.T) {
 	for _, step := range steps {
 		clock.Store(int64(step.now))
 		must.OK(t, s.Sweep(deleted{}.Has))
-		if got := rowsOf(t, s, actionTable); got != step.actions {
-			t.Errorf("%s: got %d actions, want %d", step.name, got, step.actions)
-		}
+		expect.Equal(t, rowsOf(t, s, actionTable), step.actions, "%s: actions", step.name)
 	}
 	clock.Store(int64(midnight + 4*day + schemas.ItemStep))
 	must.OK(t, s.Sweep(deleted{}.Has))
-	if got := rowsOf(t, s, itemTable); got != 0 {
-		t.Errorf("got %d days, want 0", got)
-	}
+	expect.Equal(t, rowsOf(t, s, itemTable), 0, "days")
 }
 
 // The store keeps the last MaxSequence actions of a user, however many there were, until they expire or the user is deleted.
@@ -205,9 +201,7 @@ func TestSweep_KeepsSequencesByCount(t *testing.T) {
 			t.Errorf("%s: got %d of %d actions, %d rows; want %d, %d, %d", step.name, first, sum, rows, step.first, step.sum, step.rows)
 		}
 	}
-	if got := rowsOf(t, s, actionTable); got != 0 {
-		t.Errorf("%d actions remain", got)
-	}
+	expect.Equal(t, rowsOf(t, s, actionTable), 0, "actions that remain")
 }
 
 // The process may have started its sweeps at any time of the hour.
@@ -294,9 +288,7 @@ func TestWrite_OmitsExpiredData(t *testing.T) {
 		{Pin: "pin:1", Start: straddling - schemas.ItemStep, Counts: map[string]int64{"save": 1}},
 	}
 	mustWrite(t, s, b)
-	if got := rowsOf(t, s, actionTable); got != 1 {
-		t.Errorf("got %d actions, want 1", got)
-	}
+	expect.Equal(t, rowsOf(t, s, actionTable), 1, "actions")
 	c := define(t, "entity: pin", "aggregate: count")
 	got, _, err := s.Items(t.Context(), []schemas.PinID{"pin:1"}, now, []Definition{c})
 	if err != nil || got[0][0].Value != Number(2) {

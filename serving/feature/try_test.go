@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/sony/gobreaker/v2"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -43,9 +44,7 @@ func TestTry_EqualsDefinedFeature(t *testing.T) {
 	}
 	pins := []schemas.PinID{"pin:1"}
 	got := tried(t, s, TryRequest{Definition: "{name: pin_saves, entity: pin, verbs: save, aggregate: count}", Pins: pins})
-	if want := ask("pin_saves", nil, pins); got != want {
-		t.Errorf("of a pin: got %s, want %s", got, want)
-	}
+	expect.Equal(t, got, ask("pin_saves", nil, pins), "of a pin")
 	for _, d := range s.Definitions() {
 		if d.Name == "tried" {
 			t.Error("a tried feature is defined")
@@ -125,9 +124,7 @@ func TestTry_DoesNotAffectBreaker(t *testing.T) {
 		if _, err := s.Try(t.Context(), req); err != nil || store.hits.Load() == reads {
 			t.Errorf("after that: the store was not read, %v", err)
 		}
-		if got := s.breaker.State(); got != gobreaker.StateHalfOpen {
-			t.Errorf("after a trial the breaker is %s", got)
-		}
+		expect.Equal(t, s.breaker.State(), gobreaker.StateHalfOpen, "breaker after a trial")
 	})
 }
 

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
@@ -154,9 +153,7 @@ func TestFiles_WriteEachRecordOnce(t *testing.T) {
 	}
 	for round := range 3 {
 		must.OK(t, w.run(t, f))
-		if diff := cmp.Diff(once(100+10*round), filed(t, dir)); diff != "" {
-			t.Fatalf("round %d: entities in files (-want +got):\n%s", round, diff)
-		}
+		expect.NoDiff(t, once(100+10*round), filed(t, dir), "round %d: entities in files", round)
 		w.produce(t, 100+10*round, 10)
 	}
 	expect.Equal(t, l.sent.Load(), 1, "dead letters")

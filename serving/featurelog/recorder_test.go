@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -107,9 +106,7 @@ func TestRecorder_AppliesRules(t *testing.T) {
 		{Feature: "v", Vector: []float64{1, 2}},
 	}
 	pin.Entity, pin.Pin, pin.Values = "pin:1", "pin:1", []schemas.FeatureValue{{Feature: "q", Number: &one}}
-	if diff := cmp.Diff([]schemas.LoggedFeatures{user, pin}, r.logged(t), cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.NoDiffBut(t, cmpopts.EquateEmpty(), []schemas.LoggedFeatures{user, pin}, r.logged(t), "logged features")
 	r.sent.full = true
 	r.Record(req, answer, at)
 	if dropped, written := r.counted(t, "records_dropped_total"), r.counted(t, "records_written_total"); dropped != 2 || written != 2 {

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -295,7 +295,5 @@ func (r *rig) below(t testing.TB, next *string) int64 {
 
 func same(t testing.TB, what string, got, want any) {
 	t.Helper()
-	if diff := gocmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: want -, got +:\n%s", what, diff)
-	}
+	expect.NoDiff(t, want, got, "%s", what)
 }

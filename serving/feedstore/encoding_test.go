@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/golden"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -138,9 +139,7 @@ func check(t *rapid.T, got, want any, err error) {
 func TestAppendDown_SortsDescending(t *testing.T) {
 	numbers := []int64{math.MinInt64, -256, -1, 0, 1, 255, 256, math.MaxInt64}
 	for i, n := range numbers {
-		if down(appendDown(nil, n)) != n {
-			t.Errorf("%d is not read back", n)
-		}
+		expect.Equal(t, down(appendDown(nil, n)), n, "read back")
 		if i > 0 && bytes.Compare(appendDown(nil, numbers[i-1]), appendDown(nil, n)) <= 0 {
 			t.Errorf("%d is not above %d", numbers[i-1], n)
 		}

@@ -67,9 +67,7 @@ func TestClient_TracesCalls(t *testing.T) {
 			}
 			delete(got, "error.type") // the name of a Go type
 			expect.NoDiff(t, want, got, "attributes")
-			if failed := call.Status().Code == codes.Error; failed != c.failed {
-				t.Errorf("status: got %v", call.Status())
-			}
+			expect.Equal(t, call.Status().Code == codes.Error, c.failed, "the span has an error, %v", call.Status())
 			if received := string(tracing.Value(call.SpanContext())); !slices.Equal(headers, []string{received}) {
 				t.Errorf("the other process received %q, want %q once", headers, received)
 			}

@@ -61,9 +61,7 @@ func TestPages_FollowTheirPolicy(t *testing.T) {
 			if api := m[1] == "/metrics" || strings.HasPrefix(m[1], "/v1/"); api {
 				continue
 			}
-			if res := get(m[1]); res.StatusCode != 200 {
-				t.Errorf("%s refers to %s: got %d", page, m[1], res.StatusCode)
-			}
+			expect.Equal(t, get(m[1]).StatusCode, 200, "status of %[2]s, to which %[1]s refers", page, m[1])
 		}
 	}
 }

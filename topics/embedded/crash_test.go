@@ -13,6 +13,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
@@ -130,9 +131,7 @@ func TestServer_KeepsAcknowledgedRecordsWhenKilled(t *testing.T) {
 		kept, aborted = append(kept, k...), append(aborted, a...)
 	}
 	s := start(t, config(dir))
-	if got := register(t, s.RegistryURL(), "s", `"string"`); got != id {
-		t.Errorf("schema id is %d after the kills, was %d", got, id)
-	}
+	expect.Equal(t, register(t, s.RegistryURL(), "s", `"string"`), id, "schema id after the kills")
 	check(t, readAll(t, s.Kafka(0), "t"), kept, aborted)
 }
 
@@ -142,14 +141,10 @@ func check(t *testing.T, got map[string]int, kept, aborted []string) {
 		t.Errorf("%d records were kept and %d aborted, too few for the test", len(kept), len(aborted))
 	}
 	for _, v := range kept {
-		if got[v] != 1 {
-			t.Errorf("%s was acknowledged and is in the log %d times", v, got[v])
-		}
+		expect.Equal(t, got[v], 1, "times that the acknowledged %s is in the log", v)
 	}
 	for _, v := range aborted {
-		if got[v] != 0 {
-			t.Errorf("%s was aborted and is in the log", v)
-		}
+		expect.Equal(t, got[v], 0, "times that the aborted %s is in the log", v)
 	}
 	records := map[string]int{}
 	for v := range got {
@@ -158,9 +153,7 @@ func check(t *testing.T, got map[string]int, kept, aborted []string) {
 		}
 	}
 	for name, n := range records {
-		if n != 3 {
-			t.Errorf("%d of 3 records of transaction %s are in the log", n, name)
-		}
+		expect.Equal(t, n, 3, "records of transaction %s in the log", name)
 	}
 }
 

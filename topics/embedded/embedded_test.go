@@ -99,9 +99,7 @@ func TestRegistry_KeepsIDsOverRestart(t *testing.T) {
 	for _, e := range schemas {
 		want = append(want, register(t, s.RegistryURL(), e.subject, e.schema))
 	}
-	if want[0] != want[2] {
-		t.Errorf("equal schemas have ids %d and %d, want one", want[0], want[2])
-	}
+	expect.Equal(t, want[0], want[2], "ids of equal schemas")
 	must.OK(t, s.Close())
 	s = start(t, config(dir))
 	for i := len(schemas) - 1; i >= 0; i-- {

@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
@@ -195,9 +196,7 @@ func checkKilled(t *testing.T, image string, ends []string) {
 		t.Errorf("%d steps, want %d at least", whole.steps, least)
 	}
 	for p := range 4 {
-		if diff := gocmp.Diff(want[0].ended, want[p].ended); diff != "" {
-			t.Errorf("partition %d, undisturbed (-partition 0 +it):\n%s", p, diff)
-		}
+		expect.NoDiff(t, want[0].ended, want[p].ended, "partition %d, undisturbed (-partition 0 +it)", p)
 	}
 	for n := 1; n <= whole.steps; n++ {
 		if diff := gocmp.Diff(want, recovered(&killAt{n: n}), gocmp.AllowUnexported(outcome{})); diff != "" {

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
@@ -123,13 +124,9 @@ func checkValues(t *testing.T, k topics.Kafka, want []string) {
 	t.Helper()
 	got := readAll(t, k, "t")
 	for _, v := range want {
-		if got[v] != 1 {
-			t.Errorf("%s is in the log %d times, want once", v, got[v])
-		}
+		expect.Equal(t, got[v], 1, "times that %s is in the log", v)
 	}
-	if len(got) != len(want) {
-		t.Errorf("%d records %v, want %d", len(got), got, len(want))
-	}
+	expect.Equal(t, len(got), len(want), "number of records %v", got)
 }
 
 // An open transaction of a producer from before KIP-890 is not committed because an earlier one with the same epoch was.
@@ -280,7 +277,5 @@ func TestServer_StopsWhenDirectoryIsFull(t *testing.T) {
 	_, err := embedded.Start(t.Context(), cfg, nil)
 	wantFull(t, err, cfg)
 	cfg.MaxBytes = 20 << 20 // raised, as the error advises
-	if got := readAll(t, start(t, cfg).Kafka(0), "t"); len(got) != 1 {
-		t.Errorf("%d values after the limit was raised, want 1", len(got))
-	}
+	expect.Equal(t, len(readAll(t, start(t, cfg).Kafka(0), "t")), 1, "values after the limit was raised")
 }

@@ -75,9 +75,7 @@ func TestRegistry_DiscardsFailedRegistrations(t *testing.T) {
 			if !errors.As(err, &answer) || answer.StatusCode != c.status {
 				t.Errorf("the registration: %v, want status %d", err, c.status)
 			}
-			if c.full != (refused == 1) {
-				t.Errorf("%d failed writes", refused)
-			}
+			expect.Equal(t, c.full, refused == 1, "one write was refused, of %d failed", refused)
 			full = false
 			if found, err := clientOf(t, url).LookupSchema(t.Context(), c.subject, c.schema); err == nil {
 				t.Errorf("%s has the schema under the id %d", c.subject, found.ID)
@@ -87,13 +85,9 @@ func TestRegistry_DiscardsFailedRegistrations(t *testing.T) {
 			url, end = openRegistry(t, path, func() error { return nil })
 			defer end()
 			for schema, want := range ids {
-				if id := register(t, url, "d", schema); id != want {
-					t.Errorf("%s has the id %d after a restart, want %d", schema, id, want)
-				}
+				expect.Equal(t, register(t, url, "d", schema), want, "id of %s after a restart", schema)
 			}
-			if id := register(t, url, "b", lost); id != 3 {
-				t.Errorf("the schema has the id %d when it is registered again, want 3", id)
-			}
+			expect.Equal(t, register(t, url, "b", lost), 3, "id of the schema when it is registered again")
 		})
 	}
 }

@@ -35,9 +35,7 @@ func Text(t *testing.T, file, got string) {
 func Row[T any, R packed.Row[T]](t *testing.T, row T, want string) {
 	t.Helper()
 	b := packed.Encode[T, R](&row)
-	if got := hex.EncodeToString(b); got != want {
-		t.Errorf("%+v encodes to %s, want %s", row, got, want)
-	}
+	expect.Equal(t, hex.EncodeToString(b), want, "encoding of %+v", row)
 	got, err := packed.Decode[T, R](b)
 	if all := cmp.Exporter(func(reflect.Type) bool { return true }); err != nil || !cmp.Equal(got, row, all) {
 		t.Errorf("%+v decodes to %+v, %v", row, got, err)

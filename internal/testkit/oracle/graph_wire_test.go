@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
@@ -144,9 +143,7 @@ func (p *pipeline) compare(when string) {
 		for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
 			want := p.product.Pool(user, source, 1000)
 			got := must.Get(p.generator.Pool(p.t.Context(), user, source, 1000))(p.t)
-			if diff := cmp.Diff(want, []schemas.PoolItem(got.Items), cmpopts.EquateEmpty()); diff != "" {
-				p.t.Fatalf("%s: pool %s of %s (-want +got):\n%s", when, source, user, diff)
-			}
+			expect.NoDiffBut(p.t, cmpopts.EquateEmpty(), want, []schemas.PoolItem(got.Items), "%s: pool %s of %s", when, source, user)
 			for i := range want {
 				waiting[want[i].Pin] = true
 			}

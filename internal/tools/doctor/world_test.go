@@ -53,9 +53,7 @@ func TestRegistry_ReportsSchemasAndSettings(t *testing.T) {
 			defer http.DefaultClient.CloseIdleConnections()
 			before := subjects(t, theirs)
 			want(t, run(t, doctor.Registry(ours, false)), c.want...)
-			if after := subjects(t, theirs); after != before {
-				t.Errorf("%d subjects after the check, %d before", after, before)
-			}
+			expect.Equal(t, subjects(t, theirs), before, "subjects after the check")
 		})
 	}
 }

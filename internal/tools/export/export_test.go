@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
@@ -208,9 +207,7 @@ func TestExport_EqualsBruteForce(t *testing.T) {
 					checkUnique(t, rows(t, dir))
 				}
 				must.Get(h.export(dir, 1e6))(t)
-				if diff := gocmp.Diff(h.brute(), rows(t, dir)); diff != "" {
-					t.Fatalf("rows (-want +got):\n%s", diff)
-				}
+				expect.NoDiff(t, h.brute(), rows(t, dir), "rows")
 			}
 			if left := must.Get(filepath.Glob(filepath.Join(dir, "*", "*.tmp")))(t); len(left) > 0 {
 				t.Errorf("incomplete files: %v", left)

@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tools/load"
@@ -143,9 +141,7 @@ func TestWorld_ReloadChangesOnlyCreationTimes(t *testing.T) {
 			t.Fatalf("%s moved by %d µs", a.ID, b.Time-a.Time)
 		}
 		b.Time = a.Time
-		if diff := cmp.Diff(a, b); diff != "" {
-			t.Fatalf("%s:\n%s", a.ID, diff)
-		}
+		expect.NoDiff(t, a, b, "%s", a.ID)
 	}
 	for line := range load.Concat(w.users(), w.follows()) {
 		if e := eventOf(line); e.Time != founded {

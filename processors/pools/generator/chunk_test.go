@@ -38,9 +38,7 @@ func TestChunk_FindsUnseenBehindSeenCandidates(t *testing.T) {
 			poolstest.SetState(d.rows, layout.State{Head: int64(test.seen), Memory: schemas.Memory{Deferred: test.deferred}})
 			c := visit(t, generatorOf(t, d), "v1")
 			expectPins(t, c.Served.Items, poolstest.PinID(test.seen), poolstest.PinID(test.seen+1))
-			if len(c.Served.Deferred) != 0 {
-				t.Errorf("deferred %v, want none: the deferred pin was seen", c.Served.Deferred)
-			}
+			expect.Equal(t, len(c.Served.Deferred), 0, "deferred %v: the deferred pin was seen", c.Served.Deferred)
 		})
 	}
 }
@@ -268,9 +266,7 @@ func TestHot_SumsAuthors(t *testing.T) {
 	}
 	h.Change("", a, nil)
 	check("a pin removed", rules.Count{}, rules.Count{Impressions: 6, Saves: 2}, 1)
-	if got := h.Pin("pin:a"); got != (rules.Count{}) {
-		t.Errorf("pin:a: %+v, want zero", got)
-	}
+	expect.Equal(t, h.Pin("pin:a"), (rules.Count{}), "pin:a")
 }
 
 func TestMetrics_CountChunks(t *testing.T) {

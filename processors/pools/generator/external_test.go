@@ -96,9 +96,7 @@ func TestExternalSource_FiltersCandidates(t *testing.T) {
 	cfg := withoutExploration()
 	const future = 1 << 60
 	cfg.ExternalSources = []ExternalSource{source("trends", responding(t, func(q sourceRequest) any {
-		if want := (sourceRequest{User: poolstest.Owner, Feed: rules.Home, Limit: 9}); q != want {
-			t.Errorf("request %+v, want %+v", q, want)
-		}
+		expect.Equal(t, q, (sourceRequest{User: poolstest.Owner, Feed: rules.Home, Limit: 9}), "request")
 		pin := func(id, author string, score float64, more ...any) map[string]any {
 			m := map[string]any{"pin": id, "author": author, "score": score, "created": "2020-01-01T00:00:00Z"}
 			for i := 0; i < len(more); i += 2 {
@@ -170,9 +168,7 @@ func TestExternal_FailuresDegradeChunk(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	c := externalChunk(t, newFakePools(2), cfg, reg)
 	expect.NoDiff(t, []string{"source:broken", "source:late", "source:odd", "source:slow", "model"}, c.Degraded, "degraded")
-	if len(c.Served.Items) != 3 {
-		t.Errorf("items %v, want two of the pool and one offered", pinsOf(c.Served.Items))
-	}
+	expect.Equal(t, len(c.Served.Items), 3, "items %v: two of the pool and one offered", pinsOf(c.Served.Items))
 	want := map[string]float64{
 		"success fine": 1, "error broken": 1, "error late": 1, "error model": 1, "error odd": 1, "timeout slow": 1,
 	}
@@ -216,9 +212,7 @@ func TestExternalModel_ChangesScores(t *testing.T) {
 	cfg.Model.MaxCandidates = 3
 	c := externalChunk(t, d, cfg, nil)
 	expectPins(t, c.Served.Items, "pin:2", "pin:0", "pin:3", "pin:1")
-	if score := c.Served.Items[0].RankScore; score != 3 {
-		t.Errorf("score %v, want -2 and 5", score)
-	}
+	expect.Equal(t, c.Served.Items[0].RankScore, 3, "score")
 }
 
 func TestScored_TakesFromAllPools(t *testing.T) {

@@ -33,9 +33,7 @@ func TestSetFeeds_KeepsRulesOfChunkInProgress(t *testing.T) {
 	expectPins(t, before.Items, "pin:0", "pin:1")
 	g.Settle(poolstest.Owner, "v1", schemas.Failed)
 	after := visit(t, g, "v2").Served
-	if after.Arm != "" {
-		t.Errorf("the next chunk has the arm %q, want none", after.Arm)
-	}
+	expect.Equal(t, after.Arm, "", "arm of the next chunk")
 	expectPins(t, after.Items, "pin:5", "pin:6")
 	if shares := g.FeedShares(); len(shares) != 2 || shares[0].Source != "friends" {
 		t.Errorf("shares %+v, want those of the new rules", shares)

@@ -250,9 +250,7 @@ func TestSettle_UnknownOutcomeIsSettledByLog(t *testing.T) {
 				time.Sleep(topics.DeliveryTimeout - time.Millisecond)
 				d.change(func() {})
 				next.expect(t, "it can still be appended", false)
-				if d.endReads != reads {
-					t.Error("the end was read too early")
-				}
+				expect.Equal(t, d.endReads, reads, "reads of the end")
 				d.change(func() { d.end = 1 })
 				time.Sleep(time.Millisecond)
 				next.expect(t, "records before the end are not applied", false)
@@ -331,9 +329,7 @@ func TestHandover_WaitsUntilServedIsApplied(t *testing.T) {
 		g.Settle(poolstest.Owner, "v1", schemas.Failed)
 		visit(t, g, "v2")
 		g.Settle(poolstest.Owner, "v2", schemas.Failed)
-		if d.endReads != 1 {
-			t.Errorf("read the end %d times, want 1", d.endReads)
-		}
+		expect.Equal(t, d.endReads, 1, "reads of the end")
 		d.change(func() { d.session = 2 })
 		next = startChunk(t.Context(), g, "v3")
 		next.expect(t, "the partition returned", false)
@@ -356,9 +352,7 @@ func TestHandover_ItemsOfPreviousOwnerAreNotNewAgain(t *testing.T) {
 		next := startChunk(t.Context(), generatorWith(t, cfg, Deps{Rows: d}), "v2")
 		time.Sleep(cfg.HandoverWait - time.Millisecond)
 		next.expect(t, "the previous owner's visit may continue", false)
-		if d.endReads != reads {
-			t.Error("the end was read too early")
-		}
+		expect.Equal(t, d.endReads, reads, "reads of the end")
 		d.change(func() { d.end = 1 })
 		time.Sleep(time.Millisecond)
 		next.expect(t, "the previous owner's visit is not applied", false)
@@ -451,9 +445,7 @@ func TestReservations_OfUsersWhoNeverReturnAreReleased(t *testing.T) {
 			visit(t, g, "v1")
 			g.Settle(poolstest.Owner, "v1", schemas.Failed)
 		}
-		if n := len(g.reservations.users); n != 0 {
-			t.Errorf("%d reservations remain", n)
-		}
+		expect.Equal(t, len(g.reservations.users), 0, "reservations that remain")
 	})
 }
 

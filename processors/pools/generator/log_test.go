@@ -224,14 +224,10 @@ func TestRandomize_PeekHasItemsOfNextVisit(t *testing.T) {
 		peeked := must.Get(peek(t, g, rules.Home))(t)
 		served := fmt.Sprint("v", n)
 		c := homeVisit(t, g, served, 3)
-		if diff := cmp.Diff(c.Served.Items, peeked.Served.Items); diff != "" {
-			t.Errorf("visit %d (-visit +peek):\n%s", n, diff)
-		}
+		expect.NoDiff(t, c.Served.Items, peeked.Served.Items, "visit %d (-visit +peek)", n)
 		g.Settle(poolstest.Owner, served, schemas.Failed) // the same pins wait, and the draws are the same
 		again := homeVisit(t, g, served+"b", 3)
-		if diff := cmp.Diff(c.Served, again.Served, cmpopts.IgnoreFields(schemas.Served{}, "ID")); diff != "" {
-			t.Errorf("repeated visit %d (-first +second):\n%s", n, diff)
-		}
+		expect.NoDiffBut(t, cmpopts.IgnoreFields(schemas.Served{}, "ID"), c.Served, again.Served, "repeated visit %d (-first +second)", n)
 		d.apply(t, &again.Served)
 		g.Settle(poolstest.Owner, again.Served.ID, schemas.Acknowledged)
 		orders[fmt.Sprint(pinsOf(c.Served.Items))] = true

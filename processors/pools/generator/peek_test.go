@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -62,9 +63,7 @@ func testPeekHasItemsOfNextVisit(t *testing.T) {
 	for _, n := range counted(t, reg, "smartfeed_generator_items_total") {
 		items += n
 	}
-	if items != 6 {
-		t.Errorf("counted %v items, want those of the two visits", items)
-	}
+	expect.Equal(t, items, 6, "counted items: those of the two visits")
 }
 
 // The outcome of a visit in flight determines what the next visit shows, so a peek waits for it. A visit does not wait for

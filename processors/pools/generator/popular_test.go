@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"pgregory.net/rapid"
 
@@ -82,9 +81,7 @@ func TestPopular_SortsSlotsByDecayedEngagement(t *testing.T) {
 		for _, c := range p.candidates() {
 			got = append(got, c.Pin)
 		}
-		if diff := gocmp.Diff(want, got); diff != "" {
-			t.Fatalf("(-want +got):\n%s", diff)
-		}
+		expect.NoDiff(t, want, got, "popular pins")
 	})
 }
 
@@ -148,9 +145,7 @@ func TestQueries_ReportPopularPins(t *testing.T) {
 	if pool.Total != 1 || pool.Items[0].Pin != "pin:top-1" {
 		t.Errorf("got the pool %+v, want pin:top-1", pool)
 	}
-	if n := must.Get(g.Waiting(t.Context(), poolstest.Owner))(t); n != 1 {
-		t.Errorf("%d new items, want the one of the pool", n)
-	}
+	expect.Equal(t, must.Get(g.Waiting(t.Context(), poolstest.Owner))(t), 1, "new items")
 	for limit, want := range map[int]schemas.Fate{1: schemas.FateWaiting, 2: schemas.FateNext} {
 		w := must.Get(g.Why(t.Context(), schemas.WhyRequest{User: poolstest.Owner, Pin: "pin:top-1", Feed: rules.Home, Limit: limit}))(t)
 		if w.Fate != want || len(w.Candidates) != 1 || w.Candidates[0].Source != schemas.FromPopular || w.Candidates[0].Rank != 1 {

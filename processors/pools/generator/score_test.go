@@ -60,9 +60,7 @@ func TestModel_ReceivesFeatures(t *testing.T) {
 			v[1] = -1
 		}
 		number := map[schemas.PinID]float64{"pin:0": 0, "pin:1": -1, "pin:2": -2, "pin:3": -3}[it.Pin]
-		if want := schemas.RankScore(number + 2*float64(3*v[0]-5*v[1])); it.RankScore != want {
-			t.Errorf("%s: score %v, want %v", it.Pin, it.RankScore, want)
-		}
+		expect.Equal(t, it.RankScore, schemas.RankScore(number+2*float64(3*v[0]-5*v[1])), "%s: score", it.Pin)
 	}
 	expectPins(t, c.Served.Items, "pin:3", "pin:2")
 }
@@ -76,9 +74,7 @@ func TestModel_IgnoresMissingAndLargeOutputs(t *testing.T) {
 	changeHome(cfg.Feeds, func(home *rules.Feed) { home.Utility = map[string]float64{"save": 5, "hide": 1} })
 	c := scoredChunk(t, cfg, nil)
 	expectPins(t, c.Served.Items, "pin:3", "pin:0")
-	if got := c.Served.Items[1].RankScore; got != 0 {
-		t.Errorf("pin:0: score %v, want that without the model", got)
-	}
+	expect.Equal(t, c.Served.Items[1].RankScore, 0, "pin:0: score")
 }
 
 // A model is not asked without the values of its features: its answer would be wrong.

@@ -126,21 +126,15 @@ func TestExternal_HangingServiceDoesNotDelayVisit(t *testing.T) {
 					if !slices.Contains(c.Degraded, hanging.degraded) || len(c.Served.Items) != 2 {
 						t.Errorf("visit %d: degraded %v, items %v", n, c.Degraded, pinsOf(c.Served.Items))
 					}
-					if open := n == external.Failures; open != (took == 0) {
-						t.Errorf("visit %d took %s", n, took)
-					}
+					expect.Equal(t, n == external.Failures, took == 0, "visit %d takes no time; it took %s", n, took)
 				}
-				if n := slow.hits.Load(); n != external.Failures {
-					t.Errorf("%d calls, want %d", n, external.Failures)
-				}
+				expect.Equal(t, slow.hits.Load(), external.Failures, "calls")
 				label := map[bool]string{true: "model", false: "slow"}[hanging.degraded == degradedModel]
 				want := map[string]float64{"timeout " + label: external.Failures, "circuit_open " + label: 1}
 				expect.NoDiff(t, want, counted(t, reg, "smartfeed_generator_external_calls_total"), "calls")
 				time.Sleep(external.OpenFor + 1)
 				visitWithin(t, g, visitTime, nil)
-				if n := slow.hits.Load(); n != external.Failures+1 {
-					t.Errorf("%d calls after the pause, want %d", n, external.Failures+1)
-				}
+				expect.Equal(t, slow.hits.Load(), external.Failures+1, "calls after the pause")
 			})
 		})
 	}
@@ -162,9 +156,7 @@ func TestExtension_CalledAgainAfterRecovery(t *testing.T) {
 				t.Errorf("visit %d: degraded %v", n, c.Degraded)
 			}
 		}
-		if n := slow.hits.Load(); n != external.Failures+3 {
-			t.Errorf("%d calls, want %d", n, external.Failures+3)
-		}
+		expect.Equal(t, slow.hits.Load(), external.Failures+3, "calls")
 	})
 }
 
@@ -187,8 +179,6 @@ func TestChunk_MadeInTimeIfAllDependenciesHang(t *testing.T) {
 		if diff := cmp.Diff(want, c.Degraded); diff != "" || len(c.Served.Items) != 2 {
 			t.Errorf("items %v; degraded (-want +got):\n%s", pinsOf(c.Served.Items), diff)
 		}
-		if n := slow.hits.Load(); n != 4 {
-			t.Errorf("%d calls, want three sources and the score", n)
-		}
+		expect.Equal(t, slow.hits.Load(), 4, "calls of three sources and the score")
 	})
 }

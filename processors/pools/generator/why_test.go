@@ -294,9 +294,7 @@ func TestWhy_Deferred(t *testing.T) {
 	since := w.now
 	got := w.why("pin:weak", nil)
 	w.expect(got, schemas.FateDeferred, schemas.ReasonDeferredEarlier)
-	if schemas.Micros(got.Since) != since {
-		t.Errorf("deferred at %d, want %d", got.Since, since)
-	}
+	expect.Equal(t, schemas.Micros(got.Since), since, "time of deferral")
 	w.now += schemas.Micros(61 * 60 * 1e6)
 	w.expect(w.why("pin:weak", nil), schemas.FateNext, "")
 	w.now += schemas.Micros(60 * 60 * 1e6)

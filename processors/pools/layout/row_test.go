@@ -28,9 +28,7 @@ func TestParseCandidate_RoundTrip(t *testing.T) {
 	prefix := len(SourcePrefix(KindLaterVersion, "related"))
 	got := must.Get(ParseCandidate(prefix, name, value))(t)
 	want := CandidateRow{Pin: "pin:\u00e9", Version: -1, PoolScore: -7.5, Created: 3, deleted: true, Name: name, body: value}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(CandidateRow{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.NoDiffBut(t, cmp.AllowUnexported(CandidateRow{}), want, got, "row")
 	for n := prefix; n < len(name); n++ {
 		if got, err := ParseCandidate(prefix, name[:n], value); err == nil {
 			t.Errorf("%d of %d bytes of a name: got %+v, want an error", n, len(name), got)
@@ -61,9 +59,7 @@ func TestCandidateRows_BestFirstTiesByPin(t *testing.T) {
 		got = append(got, place{r.Pin, r.Version})
 	}
 	want := []place{{"pin:9", 1}, {"pin:1", 1}, {"pin:1", 5}, {"pin:12", 1}, {"pin:0", 1}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, got, "row")
 	all := must.Get(Sources(m))(t)
 	expect.NoDiff(t, []schemas.Source{"followin", "following", "following2"}, all, "sources")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -39,9 +40,7 @@ func TestSeenIndex(t *testing.T) {
 				t.Fatalf("from %d to %d of %d: %+v", from, to, end, list)
 			}
 		}
-		if diff := cmp.Diff(all[from-1:min(to, end)], pins); diff != "" {
-			t.Fatalf("from %d to %d of %d (-want +got):\n%s", from, to, end, diff)
-		}
+		expect.NoDiff(t, all[from-1:min(to, end)], pins, "from %d to %d of %d", from, to, end)
 		v := &View{Table: table, State: State{Head: end, SeenTrimmed: rapid.Int64Range(0, end).Draw(t, "trimmed")}}
 		n := rapid.IntRange(1, 20).Draw(t, "n")
 		must.OK(t, v.LoadRecentlySeen(n))

@@ -38,9 +38,7 @@ func TestState_KeepsNewestServedIDs(t *testing.T) {
 
 func TestState_SeenTrimmedBefore(t *testing.T) {
 	var st State
-	if got := st.SeenTrimmedBefore(); got != math.MinInt64 {
-		t.Errorf("SeenTrimmedBefore: %d, want the minimum", got)
-	}
+	expect.Equal(t, st.SeenTrimmedBefore(), math.MinInt64, "SeenTrimmedBefore")
 	st.SeenTrimmed, st.Refused = 1, -10
 	st.Refuse(-5)
 	st.Refuse(-7)

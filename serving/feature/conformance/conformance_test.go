@@ -97,18 +97,14 @@ func (p *person) few(t *testing.T, s feature.Store, d feature.Definition) string
 		got[i] = results[0]
 		slices.Sort(got[i].Reasons)
 	}
-	if diff := cmp.Diff(got[0], got[1]); diff != "" {
-		t.Errorf("%s by %s (-alone +with another):\n%s", p.user, d.GroupBy, diff)
-	}
+	expect.NoDiff(t, got[0], got[1], "%s by %s (-alone +with another)", p.user, d.GroupBy)
 	met, want := fewer, complete
 	if len(all) > fewGroups {
 		met, want = more, feature.Result{Value: feature.Groups{}, Reasons: append([]feature.Reason{feature.Cap}, complete.Reasons...)}
 		for g := range got[0].Value.(feature.Groups) {
 			want.Value.(feature.Groups)[g] = all[g]
 		}
-		if len(want.Value.(feature.Groups)) != fewGroups {
-			t.Errorf("%s by %s: got %v of %v, want %d", p.user, d.GroupBy, got[0].Value, all, fewGroups)
-		}
+		expect.Equal(t, len(want.Value.(feature.Groups)), fewGroups, "%s by %s: groups of %v of %v", p.user, d.GroupBy, got[0].Value, all)
 	} else if len(all) == fewGroups && p.outside(d) {
 		met = asMany
 	}
@@ -214,9 +210,7 @@ func (w *world) checkPairs(t *testing.T, rt *rapid.T, s store) {
 		}
 		slices.Sort(want.Reasons)
 		slices.Sort(res.Reasons)
-		if diff := cmp.Diff(want, res, equal); diff != "" {
-			rt.Fatalf("%s as of %v, %+v (-reference +answer):\n%s", entity, at, d, diff)
-		}
+		expect.NoDiffBut(rt, equal, want, res, "%s as of %v, %+v (-reference +answer)", entity, at, d)
 	}
 }
 

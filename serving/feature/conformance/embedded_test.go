@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -40,8 +41,6 @@ func TestDefinition_RoundTripsJSON(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b feature.Path) bool { return a == b })); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		expect.NoDiffBut(t, cmp.Comparer(func(a, b feature.Path) bool { return a == b }), want, got, "definitions")
 	})
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -145,9 +146,7 @@ func TestBrokers_AvoidFailedBroker(t *testing.T) {
 							t.Fatalf("query %d: got %v after %s", n, err, took)
 						}
 					}
-					if n := bad.hits.Swap(0); n != tries {
-						t.Errorf("received %d queries, want %d", n, tries)
-					}
+					expect.Equal(t, bad.hits.Swap(0), tries, "queries received")
 				}
 				ask(100, 1)
 				for range 3 {
@@ -190,9 +189,7 @@ func TestBrokers_FailureKeepsCircuitBreakerClosed(t *testing.T) {
 				if bad.hits.Load() == 0 {
 					t.Error("received no query")
 				}
-				if open := gauge(t, reg, "smartfeed_features_circuit_breaker_open"); open != 0 {
-					t.Error("the circuit breaker is open")
-				}
+				expect.Equal(t, gauge(t, reg, "smartfeed_features_circuit_breaker_open"), 0, "open circuit breaker")
 			})
 		})
 	}
@@ -297,9 +294,7 @@ func TestClient_AllBrokersFail(t *testing.T) {
 			}
 		}
 		for i, s := range []*standIn{a, b, d} {
-			if n := s.hits.Load(); n != 20 {
-				t.Errorf("broker %d received %d queries, want the same for each", i, n)
-			}
+			expect.Equal(t, s.hits.Load(), 20, "queries that broker %d received", i)
 		}
 		hanging := among(t, faulty(after(time.Hour)), faulty(after(time.Hour)))
 		for range 3 {

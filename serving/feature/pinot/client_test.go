@@ -21,7 +21,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	logrus "github.com/sirupsen/logrus/hooks/test"
 	"go.uber.org/goleak"
 
@@ -146,9 +145,7 @@ func TestQuery_SentAgainOnNewConnection(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := queries.Load(); n != 3 {
-		t.Errorf("%d requests, want 3: the second connection fails", n)
-	}
+	expect.Equal(t, queries.Load(), 3, "requests: the second connection fails")
 }
 
 func TestQuery_RejectsRedirectToAnotherServer(t *testing.T) {
@@ -236,15 +233,11 @@ func TestStore_ReadsRows(t *testing.T) {
 		{Reasons: []feature.Reason{feature.Empty}},
 		{Value: feature.Groups{"interest:a": 3}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, got, "values")
 	if !fresh.Equal(at) {
 		t.Errorf("fresh to %v, want %v", fresh, at)
 	}
-	if len(sent) != 1 {
-		t.Errorf("%d queries for four features, want one: %q", len(sent), sent)
-	}
+	expect.Equal(t, len(sent), 1, "queries for four features, %q", sent)
 }
 
 // The freshness of a user is what the answer for this user reports, for any kind of query, and not that of another

@@ -13,8 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -72,9 +71,7 @@ func TestStore_ReducesWideRows(t *testing.T) {
 			got, _, err := store.Actions(t.Context(), "user:1", feature.Span{AsOf: now, Now: now}, defs)
 			must.OK(t, err)
 			sent := s.all()
-			if len(sent) != tt.queries {
-				t.Errorf("%d queries, want %d: %q", len(sent), tt.queries, sent)
-			}
+			expect.Equal(t, len(sent), tt.queries, "number of queries %q", sent)
 			looked := int(got[0].Value.(feature.Number))
 			capped := len(got[0].Reasons) == 1 && got[0].Reasons[0] == feature.Cap
 			if looked != tt.looked || capped != (looked < tt.rows) {
@@ -147,9 +144,7 @@ func TestStore_ReportsRowsAboveLimit(t *testing.T) {
 			defs := define(t, "- {name: n, entity: user, aggregate: count, window: 1h}\n- {name: wider, entity: user, aggregate: count}\n")
 			got, _, err := store.Actions(t.Context(), one, feature.Span{AsOf: now, Now: now}, defs)
 			must.OK(t, err)
-			if diff := cmp.Diff(tt.want, got[0]); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			expect.NoDiff(t, tt.want, got[0], "result")
 			if sent := s.all(); len(sent) != 1 || !strings.Contains(sent[0], " IN (") {
 				t.Errorf("sent %q, want both readings of the id at once", sent)
 			}
@@ -193,9 +188,7 @@ func TestStore_Items(t *testing.T) {
 		{{Value: feature.Number(2)}, {Value: feature.Number(2)}, {Value: feature.Vector{1, 2}}},
 		{{Value: feature.Number(5)}, {Value: feature.Number(0)}, {Reasons: []feature.Reason{feature.Empty}}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, want, got, "results")
 	if !fresh.Equal(time.Unix(int64(len(PinsTable)), 0)) {
 		t.Errorf("fresh to %v, want that of the table %s", fresh, PinsTable)
 	}

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/golden"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -113,9 +111,7 @@ func TestTables_AgreeWithTopics(t *testing.T) {
 			must.OK(t, json.Unmarshal(applied.config, &table))
 			both[i] = table.summary(r)
 		}
-		if diff := cmp.Diff(both[0], both[1]); diff != "" {
-			t.Errorf("%s (-%s +%s):\n%s", name, V0, V1, diff)
-		}
+		expect.NoDiff(t, both[0], both[1], "%s (-%s +%s)", name, V0, V1)
 		want := map[string]string{
 			"name": name, "replicas": "2", "hours": hours[name], "routing": "{[partition] strictReplicaGroup}", "topic": topicOf[name],
 			"brokers": "kafka:9092,kafka:9093", "registry": setup.Registry, "isolation": "read_committed", "flush": fmt.Sprintf("%.0fh", flushAfter.Hours()),

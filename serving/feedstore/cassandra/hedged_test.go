@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/cassandratest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
@@ -251,12 +251,8 @@ func (p *pair) equal(t *testing.T) {
 		for i, s := range p.stores {
 			rows[i] = pageOf(t, s.Store, user, 10_000)
 		}
-		if len(rows[0]) != feedLength+20 {
-			t.Errorf("%s has %d entries, want %d", user, len(rows[0]), feedLength+20)
-		}
-		if diff := cmp.Diff(rows[0], rows[1]); diff != "" {
-			t.Errorf("%s: primary -, standby +:\n%s", user, diff)
-		}
+		expect.Equal(t, len(rows[0]), feedLength+20, "entries of %s", user)
+		expect.NoDiff(t, rows[0], rows[1], "%s, primary (-) and standby (+)", user)
 	}
 }
 

@@ -36,9 +36,7 @@ func TestMutations_AreBoundedAndOfOnePartition(t *testing.T) {
 		}
 	}
 	// 1000 entries, a trim position and a range for each of two feeds, 1000 listings, and the places in one list of three.
-	if want := 1000 + 2*2 + 1000 + 333; statements != want {
-		t.Errorf("%d statements, want %d", statements, want)
-	}
+	expect.Equal(t, statements, 1000+2*2+1000+333, "statements")
 }
 
 func partitionOf(t *testing.T, st statement) string {

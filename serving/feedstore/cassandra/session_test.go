@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -150,17 +151,13 @@ func TestSession_KeptWhileNoNewOneOpens(t *testing.T) {
 			return families[0].GetMetric()[0].GetGauge().GetValue()
 		}
 		first, _ := s.conn()
-		if told() != 1 {
-			t.Error("Answers is false, want true")
-		}
+		expect.Equal(t, told(), 1, "Answers")
 		c.address.Store(0)
 		after(time.Minute)
 		if now, err := s.conn(); now != first || err != nil || first.Closed() || !s.Connected() {
 			t.Errorf("the session was dropped: %v", err)
 		}
-		if told() != 0 {
-			t.Error("Answers is true, want false")
-		}
+		expect.Equal(t, told(), 0, "Answers after the failure")
 		if n := c.failed.Load(); n < 30 {
 			t.Errorf("%d attempts to open another session in a minute, want one per second after %s", n, deadAfter)
 		}
@@ -220,13 +217,9 @@ func TestClusterConfig_Settings(t *testing.T) {
 	if c.Timeout != cfg.Timeout || c.ConnectTimeout != cfg.Timeout {
 		t.Errorf("time-outs of %s and %s, want %s", c.Timeout, c.ConnectTimeout, cfg.Timeout)
 	}
-	if c.Consistency != gocql.LocalQuorum {
-		t.Errorf("consistency %v, want a quorum of the data center", c.Consistency)
-	}
+	expect.Equal(t, c.Consistency, gocql.LocalQuorum, "consistency: a quorum of the data center")
 	if c.DefaultTimestamp {
 		t.Error("the driver sets timestamps: a repeat would be newer than the original write")
 	}
-	if c.Keyspace != cfg.Keyspace {
-		t.Errorf("keyspace %q, want %q: without it, queries are not routed to the replicas", c.Keyspace, cfg.Keyspace)
-	}
+	expect.Equal(t, c.Keyspace, cfg.Keyspace, "keyspace: without it, queries are not routed to the replicas")
 }

@@ -9,10 +9,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
@@ -103,9 +103,7 @@ func page(t testing.TB, s store, user schemas.UserID, below int64, n int) ([]sch
 
 func same(t testing.TB, what string, got, want any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("%s: want -, got +:\n%s", what, diff)
-	}
+	expect.NoDiffBut(t, cmpopts.EquateEmpty(), want, got, "%s", what)
 }
 
 func positions(entries []schemas.FeedEntry) []int64 {

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
@@ -294,9 +295,7 @@ func TestRead_EndsWithContext(t *testing.T) {
 		}
 		check(t, "duration", time.Since(began), 20*ms, nil)
 		s.Close()
-		if a.cutOff.Load() != 1 {
-			t.Error("the call continues")
-		}
+		expect.Equal(t, a.cutOff.Load(), 1, "cut-off calls")
 	})
 }
 
@@ -482,9 +481,7 @@ func TestBalance_EarnsAndSavesExtraReads(t *testing.T) {
 		}
 		spendAll()
 	}
-	if spent != 2+250 {
-		t.Errorf("%d extra reads of 2000 reads, want the two saved and a quarter of the last thousand", spent)
-	}
+	expect.Equal(t, spent, 2+250, "extra reads of 2000 reads: the two saved and a quarter of the last thousand")
 	if warmed < 99 || warmed > 101 {
 		t.Errorf("%d of 1000 reads warm the second store, want 100", warmed)
 	}
@@ -691,9 +688,7 @@ func TestLatency_P999(t *testing.T) {
 	for range 999 {
 		l.record(5 * ms)
 	}
-	if got := l.p999(); got != 0 {
-		t.Errorf("of 999 samples: got %s, want none", got)
-	}
+	expect.Equal(t, l.p999(), 0, "of 999 samples")
 	l.record(200 * ms)
 	if got := l.p999(); got < 5*ms || got > 6*ms {
 		t.Errorf("one slow of a thousand: got %s, want a tenth above 5 ms at most", got)
@@ -722,9 +717,7 @@ func TestHedge_FollowsLatency(t *testing.T) {
 	}{{time.Microsecond, 5 * ms, 5 * ms}, {20 * ms, 20 * ms, 22 * ms}, {300 * ms, 60 * ms, 60 * ms}} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStore(t, cold(), newFake(c.takes), newFake(time.Hour))
-			if got := s.page.after(primary, s.cfg); got != 60*ms {
-				t.Errorf("without samples: got %s, want 60 ms", got)
-			}
+			expect.Equal(t, s.page.after(primary, s.cfg), 60*ms, "without samples")
 			traffic(t, s, 2000, ms)
 			if got := s.page.after(primary, s.cfg); got < c.low || got > c.high {
 				t.Errorf("of a store that takes %s: got %s, want %s to %s", c.takes, got, c.low, c.high)
