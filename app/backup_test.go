@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -79,9 +80,7 @@ func TestBackup_RunbookNamesTopicsThatCannotBeRecomputed(t *testing.T) {
 	if !found {
 		t.Fatal("docs/operations/failures.md has no section on backups")
 	}
-	if !strings.Contains(section, "(../reference/events-and-topics.md#input-topics)") {
-		t.Error("the section on backups does not refer to the list of input topics")
-	}
+	expect.Contains(t, section, "(../reference/events-and-topics.md#input-topics)", "the section on backups")
 	outside := 0
 	for _, topic := range topics.Catalogue(topics.Profile{}) {
 		if !slices.ContainsFunc(topic.Writers, func(writer string) bool {

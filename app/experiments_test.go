@@ -3,11 +3,11 @@ package app
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/experiment"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -33,9 +33,7 @@ func TestExperiments_CompareArmsOfFeed(t *testing.T) {
 	want := map[string]int{}
 	for i := range users {
 		user := fmt.Sprint("user:", i)
-		if page := s.api().get("/v1/users/" + user + "/feed"); !strings.Contains(page, "pin:1") {
-			t.Fatalf("the feed of %s has no pin:1: %s", user, page)
-		}
+		expect.Contains(t, s.api().get("/v1/users/"+user+"/feed"), "pin:1", "feed of %s", user)
 		_, arm, _ := cfg.Generator.Feeds.For(rules.Home, schemas.UserID(user))
 		want[arm]++
 	}

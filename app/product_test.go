@@ -16,7 +16,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -181,9 +180,7 @@ func (s *started) interrupt(group, effect string, times int64, resume string, ar
 	}()
 	eventually.True(s.t, fmt.Sprint(times, " ", effect), func() bool { return s.effect(group, effect) >= before+times })
 	cancel()
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), resume) {
-		s.t.Fatalf("%v was complete, or the error does not contain how to resume it: %v", args, err)
-	}
+	expect.Error(s.t, <-ended, resume, "%v: error with how to resume it", args)
 }
 
 func runCommand(ctx context.Context, args ...string) (string, error) {
@@ -426,9 +423,7 @@ func (s httpAPI) sameCounts(user schemas.UserID, got any, want map[string]int) {
 		n, _ := v.(float64)
 		counts[k] = int(math.Round(n))
 	}
-	if !maps.Equal(counts, want) {
-		s.t.Errorf("counts of %s (-want +got):\n%s", user, cmp.Diff(want, counts))
-	}
+	expect.NoDiff(s.t, want, counts, "counts of %s", user)
 }
 
 func actionsOf(v any) []string {
@@ -541,9 +536,7 @@ func (s *started) checkLists(d *dataset) {
 			}
 			cursor = *page.Next
 		}
-		if !slices.Equal(got, want) {
-			s.t.Errorf("list of %s (-want +got):\n%.2000s", user, cmp.Diff(want, got))
-		}
+		expect.NoDiff(s.t, want, got, "list of %s", user)
 	}
 }
 

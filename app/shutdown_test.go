@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -67,7 +66,5 @@ func TestShutdown_StopsServerFirst(t *testing.T) {
 			first = append(first, component.Name)
 		}
 	}
-	if !slices.Equal(first, []string{"http"}) {
-		t.Errorf("%v stop before the other components, want http", first)
-	}
+	expect.NoDiff(t, []string{"http"}, first, "components that stop first")
 }

@@ -140,9 +140,7 @@ func TestTrace_ConnectsPublishAndPage(t *testing.T) {
 		"materialize: process", "feedstore write")
 	connected(t, spans)
 	want := []string{"POST /v1/events", "send", "objects: process pins", "fanout: process publications", pool}
-	if got := path(spans, pool); !slices.Equal(got, want) {
-		t.Errorf("path to the pool: got %q, want %q", got, want)
-	}
+	expect.NoDiff(t, want, path(spans, pool), "path to the pool")
 	for _, span := range s.collector.Spans() {
 		expect.Equal(t, span.Trace, callersTrace, "trace of %s", nameOf(span))
 	}

@@ -297,9 +297,7 @@ func testUpgrade(t *testing.T, former, dir string, before recorded) {
 	back.publish(event(time.Now(), "back", "pins", "user:author-0", "create", "pin:back", nil))
 	for user := range feeds {
 		page := must.Get(back.reads().Visit(t.Context(), user))(t)
-		if got := freshOf(page); !slices.Equal(got, []schemas.PinID{"pin:back"}) {
-			t.Errorf("%s gets %v after the way back, want pin:back", user, got)
-		}
+		expect.NoDiff(t, []schemas.PinID{"pin:back"}, freshOf(page), "new pins of %s after the way back", user)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,9 +57,7 @@ func TestSupervisor_RestartsWithGrowingDelays(t *testing.T) {
 		for i := range want {
 			want[i] *= time.Second
 		}
-		if !slices.Equal(f.starts, want) {
-			t.Errorf("started at %v, want %v", f.starts, want)
-		}
+		expect.NoDiff(t, want, f.starts, "starts")
 		if got := s.State()[0]; got.Restarts != 6 || got.LastError != "broken" || got.Condition != processors.Stopped {
 			t.Errorf("state %+v", got)
 		}
@@ -75,9 +72,7 @@ func TestSupervisor_HealthyRunResetsDelay(t *testing.T) {
 			t.Fatalf("Run: %v", err)
 		}
 		want := []time.Duration{0, 61 * time.Second, 122 * time.Second, 183 * time.Second}
-		if !slices.Equal(f.starts, want) {
-			t.Errorf("started at %v, want %v", f.starts, want)
-		}
+		expect.NoDiff(t, want, f.starts, "starts")
 	})
 }
 
@@ -113,9 +108,7 @@ func TestSupervisor_FatalErrorStopsAllComponents(t *testing.T) {
 				return nil
 			}})
 		err := s.Run(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "bad: run: another topic") {
-			t.Errorf("Run: %v, want the fatal error with the component's name", err)
-		}
+		expect.Error(t, err, "bad: run: another topic", "Run")
 		if !cleanedUp {
 			t.Error("Run returned before the other component returned")
 		}

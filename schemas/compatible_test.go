@@ -12,6 +12,7 @@ import (
 	"github.com/hamba/avro/v2"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -79,9 +80,7 @@ func TestCheckBackward(t *testing.T) {
 		if err := checkBackward(tt.reader, tt.writer); err != nil {
 			got = strings.Split(err.Error(), "\n")
 		}
-		if !slices.Equal(got, tt.want) {
-			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
-		}
+		expect.NoDiff(t, tt.want, got, "%s", tt.name)
 	}
 }
 

@@ -24,9 +24,7 @@ func TestFacets_FolloweesOmitsEmptyIDs(t *testing.T) {
 		"all":           {Facets{Author: "user:a", Board: "board:b", Interests: []InterestID{"interest:x"}}, []Followee{"user:a", "board:b", "interest:x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := slices.Collect(test.facets.Followees); !slices.Equal(got, test.want) {
-				t.Errorf("followees = %v, want %v", got, test.want)
-			}
+			expect.NoDiff(t, test.want, slices.Collect(test.facets.Followees), "followees")
 			for _, followee := range []Followee{"", "user:a", "board:b", "interest:x", "interest:z"} {
 				if got, want := test.facets.Has(followee), slices.Contains(test.want, followee); got != want {
 					t.Errorf("Has(%q) = %t, want %t", followee, got, want)

@@ -121,9 +121,7 @@ func TestParseLine_RejectsInvalidLines(t *testing.T) {
 				t.Fatalf("parsed as %+v, want an error", got)
 			}
 			checkBad(t, err)
-			if !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("error %q, want %q in it", err, tt.want)
-			}
+			expect.Contains(t, err.Error(), tt.want, "error")
 		})
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing/iotest"
 
 	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 // cutAll returns the lines of a body, "!" for one that is too long.
@@ -79,9 +81,7 @@ func TestLineReader_ReturnsErrorOfReader(t *testing.T) {
 // Of a line that is too long, the reader keeps only enough to detect it.
 func TestLineReader_SkipsLongLines(t *testing.T) {
 	r := NewLineReader(strings.NewReader(strings.Repeat("x", 8<<20)), 4096)
-	if _, err := r.Next(); !errors.Is(err, ErrLongLine) {
-		t.Fatalf("got %v, want %v", err, ErrLongLine)
-	}
+	expect.Is(t, expect.ErrorOf(r.Next()), ErrLongLine, "error")
 	if got, most := len(r.line), MaxLineBytes+3; got > most {
 		t.Errorf("got %d bytes kept, want at most %d", got, most)
 	}

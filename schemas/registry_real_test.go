@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 )
@@ -73,7 +74,5 @@ func TestRealSecuredRegistry(t *testing.T) {
 		t.Errorf("registered past our own check: %v, want it refused by the registry", err)
 	}
 	as.Login = secure.Login{User: securetest.User, Password: "battery-staple"}
-	if _, err := open(as).Register(t.Context(), subject, v1); err == nil || !strings.Contains(err.Error(), "401") {
-		t.Errorf("with a wrong password: %v, want 401", err)
-	}
+	expect.Error(t, expect.ErrorOf(open(as).Register(t.Context(), subject, v1)), "401", "with a wrong password")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -140,15 +141,11 @@ func TestRegistry_SchemaByID(t *testing.T) {
 	if text, err := r.SchemaByID(t.Context(), 1); err != nil || text != avroText {
 		t.Errorf("got %s, %v, want %s", text, err, avroText)
 	}
-	if _, err := r.SchemaByID(t.Context(), 9); !errors.Is(err, ErrNoSchema) {
-		t.Errorf("unknown id: got %v, want ErrNoSchema", err)
-	}
+	expect.Is(t, expect.ErrorOf(r.SchemaByID(t.Context(), 9)), ErrNoSchema, "unknown id")
 	for id, want := range map[int]string{2: "schema 2 is PROTOBUF, not Avro", 3: "schema 3 refers to other schemas"} {
 		_, err := r.SchemaByID(t.Context(), id)
 		checkBad(t, err)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		expect.Error(t, err, want, "error")
 		if _, err := serdeOf[Tick](t, r).Decode(framed(uint32(id), 5)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("decode: got %v, want %q", err, want)
 		} else {
@@ -231,9 +228,7 @@ func TestRegistry_Timeout(t *testing.T) {
 	r := must.Get(NewRegistry(server.URL))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := r.Register(ctx, "x-value", recordSchema("R")); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want the deadline", err)
-	}
+	expect.Is(t, expect.ErrorOf(r.Register(ctx, "x-value", recordSchema("R"))), context.DeadlineExceeded, "error")
 }
 
 // TestSerde_OverRegistry tests the whole path: an older writer registers its schema, and a newer reader reads its records.

@@ -103,9 +103,7 @@ func TestSchema_Files(t *testing.T) {
 		want = append(want, r.file)
 	}
 	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Errorf("files %v, records %v", got, want)
-	}
+	expect.NoDiff(t, want, got, "records (-) and files (+)")
 }
 
 func TestSchema_RejectsOtherTypes(t *testing.T) {
@@ -132,9 +130,7 @@ func TestParseSchema_RejectsInvalidSchemas(t *testing.T) {
 		{"too long", strings.Repeat(" ", maxSchemaBytes+1), "at most 1048576 are allowed"},
 	} {
 		_, err := parseSchema(tt.text)
-		if err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: got %v, want an error with %q", tt.name, err, tt.want)
-		}
+		expect.Error(t, err, tt.want, "%s", tt.name)
 	}
 }
 

@@ -202,9 +202,7 @@ func TestDecode_OtherWriters(t *testing.T) {
 			s := serdeOf[ActionEvent](t, texts{9: tt.schema})
 			got, err := s.Decode(tt.value)
 			if tt.bad != "" {
-				if err == nil || !strings.Contains(err.Error(), tt.bad) {
-					t.Fatalf("got %+v, %v, want an error with %q", got, err, tt.bad)
-				}
+				expect.Error(t, err, tt.bad, "error")
 				if len(err.Error()) > 1000 {
 					t.Errorf("reason of %d bytes", len(err.Error()))
 				}
@@ -228,9 +226,7 @@ func TestRewrite_IsBounded(t *testing.T) {
 		t.Fatal(problems)
 	}
 	body := append(appendLong(nil, 100_000), make([]byte, 100_001)...)
-	if _, err := step(&cursor{b: body}, nil); !errors.Is(err, errTooLarge) {
-		t.Errorf("got %v, want %v", err, errTooLarge)
-	}
+	expect.Is(t, expect.ErrorOf(step(&cursor{b: body}, nil)), errTooLarge, "error")
 }
 
 func TestBad_TruncatesReason(t *testing.T) {

@@ -3,7 +3,6 @@ package schemas
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -37,9 +36,7 @@ func TestDecode_BoundsLookupsOfUnknownIDs(t *testing.T) {
 		if err := decode(9); err != nil || source.count() != 1+missBurst {
 			t.Errorf("a known schema: %v after %d requests", err, source.count())
 		}
-		if err := decode(10); err == nil || !strings.Contains(err.Error(), errBudget.Error()) {
-			t.Errorf("a new schema: got %v, want %v", err, errBudget)
-		}
+		expect.Error(t, decode(10), errBudget.Error(), "a new schema")
 		time.Sleep(missInterval)
 		must.OK(t, decode(10)) // a new schema, retried
 		time.Sleep(time.Hour)
@@ -60,9 +57,7 @@ func TestDecode_RequestsEveryExistingSchema(t *testing.T) {
 	source := &asked{texts: texts{}, away: errors.New("away")}
 	s := serdeOf[Tick](t, source)
 	for range 2 * missBurst {
-		if _, err := s.Decode(framed(1000, 5)); !errors.Is(err, source.away) {
-			t.Fatalf("got %v, want %v", err, source.away)
-		}
+		expect.Is(t, expect.ErrorOf(s.Decode(framed(1000, 5))), source.away, "error")
 	}
 	source.away = nil
 	for id := range 3 * maxWriters {

@@ -131,9 +131,7 @@ func TestCompose_LightHasOneOfEach(t *testing.T) {
 	project := loadProject(t, "docker-compose.light.yml")
 	names := slices.Sorted(maps.Keys(project.Services))
 	want := []string{"cassandra-primary", "demo", "grafana", "kafka", "materialize", "process-1", "prometheus", "registry", "serve", "tables", "topics"}
-	if !slices.Equal(names, want) {
-		t.Errorf("services %v, want %v", names, want)
-	}
+	expect.NoDiff(t, want, names, "services")
 	for name, s := range project.Services {
 		for on := range s.DependsOn {
 			if !slices.Contains(names, on) {

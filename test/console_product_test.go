@@ -147,9 +147,7 @@ func (v *visitor) readsAll() {
 	if diff := cmp.Diff(all, v.cards()); diff != "" || len(all) != 60 {
 		v.t.Errorf("%d pins; the page differs from the API (-api +page):\n%s", len(all), diff)
 	}
-	if got := v.cards()[10:]; !slices.Equal(got, first) {
-		v.t.Errorf("got old items %v, want %v", got, first)
-	}
+	expect.NoDiff(v.t, first, v.cards()[10:], "old items")
 }
 
 func (v *visitor) opensExplanation() {

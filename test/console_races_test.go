@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 // held delays a response until letGo is called or the test has ended.
@@ -48,9 +49,7 @@ func leavesNoGapInAFeed(t *testing.T, b *Browser) {
 	p.Wait("the visit's page", "document.querySelector('.card').dataset.pin === 'pin:11'")
 	answerOlder()
 	p.Wait("the older page is loaded", "!document.querySelector('#more').disabled")
-	if got := p.Texts(".card h2"); !slices.Equal(got, []string{"11", "12"}) {
-		t.Errorf("the page has %q, want the items of the visit", got)
-	}
+	expect.NoDiff(t, []string{"11", "12"}, p.Texts(".card h2"), "items of the visit on the page")
 }
 
 // A plot is labeled with the parameters of its request, which are those of the form when it was submitted.
@@ -82,9 +81,7 @@ func showsNoTargetsWithoutShare(t *testing.T, b *Browser) {
 	if got := targets(share("following", 0.6, 60), share("others", 0.2, 0)); !slices.Equal(got, []string{"100 %"}) {
 		t.Errorf("without others: got targets %q, want 100 %%", got)
 	}
-	if got := targets(share("following", 0.6, 60), share("others", 0.2, 40)); !slices.Equal(got, []string{"–", "–"}) {
-		t.Errorf("with others: got targets %q, want none", got)
-	}
+	expect.NoDiff(t, []string{"–", "–"}, targets(share("following", 0.6, 60), share("others", 0.2, 40)), "targets with others")
 }
 
 // An address with an unknown view shows the feed, even if it is the name of a property of every JavaScript object.

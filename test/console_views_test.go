@@ -500,9 +500,7 @@ func decidesOnTerms(t *testing.T, b *Browser) {
 	p.Wait("the term is removed, and the heading has the focus", "document.querySelectorAll('#terms li').length === 0 && document.activeElement.id === 'interests-title'")
 	p.Wait("the announcement", "document.querySelector('#announcer').textContent === 'oolong is rejected'")
 	want := []string{`{"term":"oolong","state":"merged","into":"tea"}`, `{"term":"oolong","state":"rejected","reason":"a brand"}`}
-	if got := d.bodies("POST /dictionary/decisions"); !slices.Equal(got, want) {
-		t.Errorf("sent %q, want %q", got, want)
-	}
+	expect.NoDiff(t, want, d.bodies("POST /dictionary/decisions"), "sent")
 	d.answers("GET /dictionary", 503, map[string]any{"detail": "the rows are unavailable"})
 	Eval[bool](p, "document.querySelector('#terms-state').dispatchEvent(new Event('change'))")
 	p.Wait("the error", "document.querySelector('#terms-status').textContent.includes('the rows are unavailable')")
@@ -787,9 +785,7 @@ func showsEveryProcess(t *testing.T, b *Browser) {
 	p.Wait("the restarts in the diagram", "[...document.querySelectorAll('.node-health')].some((e) => e.textContent === 'waiting · 3 restarts')")
 	p.Wait("the processes", row("#processes", "b:1")+" === 'b:1|v0|pools is waiting' && "+row("#processes", "a:1")+" === 'a:1|v1|ready'")
 	p.Wait("the process that did not respond", row("#processes", "gone:1")+" === 'gone:1|–|unavailable: no response' && document.querySelector('#missing').textContent.includes('Missing: gone:1: no response')")
-	if got := p.Texts("#components tbody td:nth-child(2)"); !slices.Equal(got, []string{"self:1", "a:1", "b:1"}) {
-		t.Errorf("components are of %q", got)
-	}
+	expect.NoDiff(t, []string{"self:1", "a:1", "b:1"}, p.Texts("#components tbody td:nth-child(2)"), "processes of the components")
 	p.CheckAccessible("several processes")
 	p.Shot("processes-wide")
 	Eval[string](p, "location.hash = 'insights'")

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -36,7 +37,5 @@ func TestConcurrently_ErrorEndsOtherCalls(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	if !errors.Is(err, cause) {
-		t.Errorf("got %v, want %v", err, cause)
-	}
+	expect.Is(t, err, cause, "error")
 }

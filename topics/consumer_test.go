@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -92,9 +91,7 @@ func TestConsume_ReturnsErrorOfHandler(t *testing.T) {
 	w.produce(topics.Edges, numbered("a", 10)...)
 	errBroken := errors.New("broken")
 	err := topics.Consume(t.Context(), w.consumer("g", topics.Edges), func(context.Context, []*kgo.Record) error { return errBroken })
-	if !errors.Is(err, errBroken) {
-		t.Errorf("Consume = %v, want the handler's error", err)
-	}
+	expect.Is(t, err, errBroken, "Consume")
 	expect.Equal(t, w.Committed("g", topics.Edges), 0, "committed offsets")
 	var got seen
 	w.consume(t, &got)
@@ -121,9 +118,7 @@ func TestConsume_ReportsFailedCommit(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit())
 	defer cancel()
 	err := topics.Consume(ctx, w.consumer("g", topics.Edges), func(context.Context, []*kgo.Record) error { return nil })
-	if !errors.Is(err, kerr.GroupAuthorizationFailed) {
-		t.Errorf("Consume = %v, want the brokers' error for the commit", err)
-	}
+	expect.Is(t, err, kerr.GroupAuthorizationFailed, "Consume")
 }
 
 // Aborted records and markers are not passed to handle, but the committed offsets reach the end.
@@ -247,13 +242,9 @@ func TestConsume_ReportsUnavailableBrokers(t *testing.T) {
 	l.cut()
 	select {
 	case err := <-ended:
-		if err == nil || !strings.Contains(err.Error(), "network is cut") {
-			t.Errorf("got %v, want the error of dialing", err)
-		}
+		expect.Error(t, err, "network is cut", "error")
 	case <-time.After(30 * time.Second):
 		t.Error("Consume did not return an error")
 	}
-	if err := topics.Consume(t.Context(), cfg, nil); err == nil || !strings.Contains(err.Error(), "network is cut") {
-		t.Errorf("started while brokers are unavailable: got %v, want the error of dialing", err)
-	}
+	expect.Error(t, topics.Consume(t.Context(), cfg, nil), "network is cut", "started while brokers are unavailable")
 }

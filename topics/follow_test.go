@@ -125,9 +125,7 @@ func TestFollow_ResumesAfterFailure(t *testing.T) {
 	w.produce(topics.Edges, numbered("a", 10)...)
 	s, errBroken := newFakeStore(), errors.New("broken")
 	s.fail = errBroken
-	if err := topics.Follow(t.Context(), w.following(s, "1"), s.put); !errors.Is(err, errBroken) {
-		t.Fatalf("Follow = %v, want the store's error", err)
-	}
+	expect.Is(t, topics.Follow(t.Context(), w.following(s, "1"), s.put), errBroken, "Follow")
 	if n := w.Committed("shelves-1", topics.Edges); n != 0 || s.next() != 0 {
 		t.Errorf("%d offsets are committed, and %d in the checkpoint, want none", n, s.next())
 	}

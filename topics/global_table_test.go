@@ -3,7 +3,6 @@ package topics_test
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -163,9 +162,7 @@ func TestGlobalTable_RetriesWhenRegistryIsUnavailable(t *testing.T) {
 	table := topics.DeletedUsers{GlobalTable: topics.NewGlobalTable(w.Kafka, streams.UsersDeleted, "a", logTo(t))}
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit())
 	defer cancel()
-	if err := table.Run(ctx); !errors.Is(err, schemas.ErrRegistryUnavailable) {
-		t.Fatalf("Run: %v, want %v", err, schemas.ErrRegistryUnavailable)
-	}
+	expect.Is(t, table.Run(ctx), schemas.ErrRegistryUnavailable, "Run")
 	topicstest.Run(t, table.Run)
 	waitReady(t, table.Ready())
 	if !table.Has("user:a") || !table.Has("user:b") || !table.Has("user:c") || registry.requests.Load() < 2 {
@@ -185,9 +182,7 @@ func TestDecoded_FailsWhenRegistryIsUnavailable(t *testing.T) {
 	topicstest.ByOtherWriter(foreign.Value)
 	must.OK(t, read(&kgo.Record{Value: []byte("no record")}))
 	must.OK(t, read(good))
-	if err := read(foreign); !errors.Is(err, schemas.ErrRegistryUnavailable) {
-		t.Errorf("got %v, want %v", err, schemas.ErrRegistryUnavailable)
-	}
+	expect.Is(t, read(foreign), schemas.ErrRegistryUnavailable, "error")
 	if want := []schemas.UserID{"user:a"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -35,9 +35,7 @@ func TestProduce_ReturnsWhenContextEnds(t *testing.T) {
 	cancel(enough)
 	select {
 	case err := <-ended:
-		if !errors.Is(err, enough) {
-			t.Errorf("error %v, want the cause of the context", err)
-		}
+		expect.Is(t, err, enough, "error")
 	case <-time.After(eventually.Patience / 4):
 		t.Error("Produce waits for the response")
 	}

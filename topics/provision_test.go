@@ -2,7 +2,6 @@ package topics_test
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,14 +94,10 @@ func TestApply_ReportsEveryConflict(t *testing.T) {
 		t.Fatalf("Apply = %v, want a Conflict", err)
 	}
 	for _, text := range []string{"topic follows: partitions is 3 and must be 2", "topic pins: cleanup.policy is compact and must be delete"} {
-		if !strings.Contains(err.Error(), text) {
-			t.Errorf("Apply = %v, want an error with %q", err, text)
-		}
+		expect.Contains(t, err.Error(), text, "Apply")
 	}
 	have := must.Get(adm.ListTopics(t.Context()))(t)
-	if got := have.Names(); !slices.Equal(got, []string{"follows", "pins"}) {
-		t.Errorf("after a conflict the topics are %v", got)
-	}
+	expect.NoDiff(t, []string{"follows", "pins"}, have.Names(), "topics after a conflict")
 }
 
 func TestProfileOf_EmbeddedBroker(t *testing.T) {
@@ -116,9 +111,7 @@ func TestProfileOf_EmbeddedBroker(t *testing.T) {
 func TestProfileOf_RequiresPartitionsOnKafka(t *testing.T) {
 	k := brokers(t, 1)
 	k.Assumed = true
-	if _, err := topics.ProfileOf(t.Context(), k); !errors.Is(err, topics.ErrPartitions) {
-		t.Errorf("ProfileOf = %v, want %v", err, topics.ErrPartitions)
-	}
+	expect.Is(t, expect.ErrorOf(topics.ProfileOf(t.Context(), k)), topics.ErrPartitions, "ProfileOf")
 	k.Assumed = false
 	if _, err := topics.ProfileOf(t.Context(), k); err != nil {
 		t.Errorf("with a configured number: %v", err)

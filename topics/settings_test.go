@@ -1,7 +1,6 @@
 package topics_test
 
 import (
-	"reflect"
 	"testing"
 
 	"github.com/IBM/sarama"
@@ -28,9 +27,7 @@ func TestClient_SettingsThatKeepRecords(t *testing.T) {
 		{"acknowledgements", client.OptValue(kgo.RequiredAcks), kgo.AllISRAcks()},
 		{"idempotent writes disabled", client.OptValue(kgo.DisableIdempotentWrite), false},
 	} {
-		if !reflect.DeepEqual(c.got, c.want) {
-			t.Errorf("%s: got %v, want %v", c.name, c.got, c.want)
-		}
+		expect.NoDiff(t, c.want, c.got, "%s", c.name)
 	}
 }
 

@@ -219,9 +219,7 @@ func TestWait_ReadsEndsAfterCommittedOffsets(t *testing.T) {
 		return nil, nil, false
 	})
 	err := w.waitChecks(t, 2, pipelineReaders...)
-	if err == nil || !strings.Contains(err.Error(), "loop: 1 of publications") {
-		t.Errorf("Wait = %v, want loop to lag", err)
-	}
+	expect.Error(t, err, "loop: 1 of publications", "Wait")
 	if !moved.Load() {
 		t.Error("the record was not committed between the reads")
 	}
@@ -324,9 +322,7 @@ func TestWait_IncludesEveryRunningProcess(t *testing.T) {
 	w.produce(topics.Edges, "a")
 	p := topics.Partition("a", w.Kafka.Partitions)
 	w.commit(t, "shelves-0", topics.Edges, p, 1) // by another process that has stopped
-	if err := w.waitChecks(t, 1, reader); err == nil || !strings.Contains(err.Error(), "shelves: 1 of edges") {
-		t.Errorf("without processes: %v, want shelves to lag", err)
-	}
+	expect.Error(t, w.waitChecks(t, 1, reader), "shelves: 1 of edges", "without processes")
 	first, second := newFakeStore(), newFakeStore()
 	stop := w.follow(t, first, "1")
 	if err := wait(); err != nil || !first.once(1) {

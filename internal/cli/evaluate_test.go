@@ -44,9 +44,7 @@ func TestEvaluate_PrintsArmsAndPolicy(t *testing.T) {
 	dir, policy := exported(t, schemas.PolicyRandomized), write(t, "feed: home\nshares: {following: 1, related: 3}\n")
 	out := must.Get(run(t, "evaluate", dir, "--policy", policy, "--action", "save"))(t)
 	for _, want := range []string{"home  {p_value: 1, mismatch: false}", "home  b    save ", "policy.effective_sample_size    320\npolicy.overlap                0.800\n", "DOUBLY_ROBUST"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("got %q, want %q in it", out, want)
-		}
+		expect.Contains(t, out, want, "output")
 	}
 	out = must.Get(run(t, "evaluate", dir, "--policy", policy, "-o", "json"))(t)
 	var report evaluate.Report

@@ -209,9 +209,7 @@ func TestWait_NamesLaggingConsumers(t *testing.T) {
 	}
 	w.Send(&kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: []byte("k")})
 	_, _, err := w.smartfeed(t, "", "wait", "--timeout", "100ms")
-	if err == nil || !strings.Contains(err.Error(), "not done within 100ms: unprocessed: objects: 1 of pins") {
-		t.Errorf("wait = %v, want what is behind", err)
-	}
+	expect.Error(t, err, "not done within 100ms: unprocessed: objects: 1 of pins", "wait")
 }
 
 // Brokers of an older release lack a topic. wait stops, and names the topic and the command that creates it.

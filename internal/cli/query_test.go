@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/feed"
 )
@@ -255,9 +256,7 @@ func TestQuery_ExplainsErrors(t *testing.T) {
 				t.Fatalf("got %v, want a failure that is no wrong usage", err)
 			}
 			for _, want := range c.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("got %v, want %s in it", err, want)
-				}
+				expect.Contains(t, err.Error(), want, "error")
 			}
 		})
 	}

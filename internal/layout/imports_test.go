@@ -93,9 +93,7 @@ func TestArchitecture_ListsInternalPackages(t *testing.T) {
 	}{{"packages", folders, mapped}, {"leaves", leaves, mappedLeaves}} {
 		slices.Sort(want.want)
 		slices.Sort(want.found)
-		if !slices.Equal(want.want, want.found) {
-			t.Errorf("%s: docs/design/architecture.md lists %v, want %v", want.what, want.found, want.want)
-		}
+		expect.NoDiff(t, want.found, want.want, "%s in docs/design/architecture.md, found (-) and listed (+)", want.what)
 	}
 }
 

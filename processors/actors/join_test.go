@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -59,8 +58,6 @@ func TestJoins_Validate(t *testing.T) {
 	cfg.EmbeddingVerbs = []schemas.Verb{"nod"}
 	err := cfg.Validate()
 	for _, want := range []string{"joined_attributes.view: empty name", "joined_attributes.save: 257 names: want at most 256", `embedding_verbs: "nod": want a known verb`} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want an error with %q", err, want)
-		}
+		expect.Error(t, err, want, "error")
 	}
 }

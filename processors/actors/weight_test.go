@@ -2,7 +2,6 @@ package actors
 
 import (
 	"math"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -119,9 +118,7 @@ func TestConfig_Validate(t *testing.T) {
 			t.Errorf("%s: got %v, want none", tt.name, err)
 		}
 		for _, part := range tt.want {
-			if err == nil || !strings.Contains(err.Error(), part) {
-				t.Errorf("%s: got %v, want an error with %q", tt.name, err, part)
-			}
+			expect.Error(t, err, part, "%s", tt.name)
 		}
 	}
 }

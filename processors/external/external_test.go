@@ -72,9 +72,7 @@ func TestCall_RejectsBadResponses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, patience, c.handle)
-			if err := s.Call(t.Context(), 1, new(any), 1<<20); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want an error with %q", err, c.want)
-			}
+			expect.Error(t, s.Call(t.Context(), 1, new(any), 1<<20), c.want, "error")
 		})
 	}
 }
@@ -134,9 +132,7 @@ func TestCall_BoundsCalls(t *testing.T) {
 		})
 		<-hanging
 	}
-	if err := s.Call(t.Context(), 1, new(any), 1<<20); !errors.Is(err, ErrBusy) {
-		t.Errorf("got %v, want ErrBusy", err)
-	}
+	expect.Is(t, s.Call(t.Context(), 1, new(any), 1<<20), ErrBusy, "error")
 	close(hang)
 	calls.Wait()
 }
@@ -146,9 +142,7 @@ func TestCall_CancellationIsNoFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range Failures + 1 {
-		if err := s.Call(ctx, 1, new(any), 1<<20); !errors.Is(err, context.Canceled) {
-			t.Fatalf("got %v, want context.Canceled", err)
-		}
+		expect.Is(t, s.Call(ctx, 1, new(any), 1<<20), context.Canceled, "error")
 	}
 }
 
@@ -227,9 +221,7 @@ func TestCall_BoundsDecodedSize(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			err := s.Call(t.Context(), 1, &answer, 1000*128)
 			runtime.ReadMemStats(&after)
-			if err == nil || !strings.Contains(err.Error(), "JSON values: want at most 128000") {
-				t.Errorf("got %v, want an error about the number of values", err)
-			}
+			expect.Error(t, err, "JSON values: want at most 128000", "error")
 			if got := (after.TotalAlloc - before.TotalAlloc) >> 20; got > 32 { // reading 4 MiB into a growing buffer takes 20
 				t.Errorf("allocated %d MiB, want at most 32", got)
 			}
@@ -261,9 +253,7 @@ func TestCall_BoundsResponsesInFlight(t *testing.T) {
 		return !room
 	})
 	for range Failures + 1 { // ErrBusy is no failure of the service: its circuit breaker stays closed
-		if err := ask(); !errors.Is(err, ErrBusy) {
-			t.Errorf("got %v, want %v", err, ErrBusy)
-		}
+		expect.Is(t, ask(), ErrBusy, "error")
 	}
 	close(release)
 	for range calls {
@@ -286,7 +276,5 @@ func TestCall_CountsDecodedValues(t *testing.T) {
 		return http.StatusOK, []byte("[" + strings.Repeat("{},", 1000) + "{}]")
 	})}
 	s.held = semaphore.NewWeighted(100 << 10)
-	if err := s.Call(t.Context(), 1, new(any), 1<<20); !errors.Is(err, ErrBusy) {
-		t.Errorf("got %v, want %v", err, ErrBusy)
-	}
+	expect.Is(t, s.Call(t.Context(), 1, new(any), 1<<20), ErrBusy, "error")
 }

@@ -90,9 +90,7 @@ func TestCall_OpensForHangingService(t *testing.T) {
 			if n == Failures {
 				want = ErrOpen
 			}
-			if !errors.Is(err, want) {
-				t.Errorf("call %d: got %v, want %v", n, err, want)
-			}
+			expect.Is(t, err, want, "call %d", n)
 		}
 		expect.Equal(t, connected, Failures, "connections")
 	})
@@ -109,14 +107,10 @@ func TestGuard_TestsOneCallAtATime(t *testing.T) {
 		time.Sleep(OpenFor + 1)
 		for range 2 {
 			err := g.Do(t.Context(), func(context.Context) error {
-				if err := g.Do(t.Context(), failing); !errors.Is(err, ErrOpen) {
-					t.Errorf("during a test: got %v, want %v", err, ErrOpen)
-				}
+				expect.Is(t, g.Do(t.Context(), failing), ErrOpen, "during a test")
 				return ErrBusy
 			})
-			if !errors.Is(err, ErrBusy) {
-				t.Fatalf("got %v, want the error of the test", err)
-			}
+			expect.Is(t, err, ErrBusy, "error")
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/golden"
 )
 
@@ -27,9 +28,7 @@ func TestEdge_ReadsBackItsWeight(t *testing.T) {
 			t.Errorf("got %v, %v, want %v", got, err, want)
 		}
 	}
-	if _, err := parseEdge(edgeValue(2)[:4]); !errors.Is(err, packed.ErrTorn) {
-		t.Errorf("truncated: got %v, want ErrTorn", err)
-	}
+	expect.Is(t, expect.ErrorOf(parseEdge(edgeValue(2)[:4])), packed.ErrTorn, "truncated")
 	var version *packed.VersionError
 	if _, err := parseEdge([]byte{9, 0, 0, 0, 0}); !errors.As(err, &version) {
 		t.Errorf("version 9: got %v, want a *VersionError", err)

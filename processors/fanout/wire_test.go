@@ -775,9 +775,7 @@ func testFormerAuthor(t *testing.T, w *proctest.Wire) {
 	if left := w.Rows(topics.Fanout, author); len(left) > 0 {
 		t.Errorf("%d rows remain, the first of kind %q", len(left), left[0].Name[0])
 	}
-	if own := rowsOf(w, "user:earlier", 'o'); !slices.Equal(own, []string{string(moved.Pin)}) {
-		t.Errorf("pins of the new author: %v, want %s", own, moved.Pin)
-	}
+	expect.NoDiff(t, []string{string(moved.Pin)}, rowsOf(w, "user:earlier", 'o'), "pins of the new author")
 }
 
 func testVersions(t *testing.T, w *proctest.Wire) {

@@ -78,9 +78,7 @@ func TestInfer_JSON(t *testing.T) {
 	want := inference.Outputs{Names: []string{"hide", "save"}, Rows: [][]float64{{7, -1}, {math.NaN(), 0.5}}}
 	expect.NoDiffBut(t, cmpopts.EquateNaNs(), want, got, "outputs")
 	for _, part := range []string{`"user":"user:ada"`, `"outputs":["hide","save"]`, `"features":{"clicks":0.1,"taste":2}`, `"features":{"clicks":3,"taste":-4}`} {
-		if !strings.Contains((*requests)[0].json, part) {
-			t.Errorf("request %s, want %s", (*requests)[0].json, part)
-		}
+		expect.Contains(t, (*requests)[0].json, part, "request")
 	}
 }
 
@@ -134,9 +132,7 @@ func TestInfer_BinaryTensors(t *testing.T) {
 		t.Errorf("got tensors % x after %s, want % x", request.rest, request.json, want)
 	}
 	for _, part := range []string{`"parameters":{"binary_data_size":16}`, `{"name":"save","parameters":{"binary_data":true}}`, `"binary_data_output":true`} {
-		if !strings.Contains(request.json, part) {
-			t.Errorf("request %s, want %s", request.json, part)
-		}
+		expect.Contains(t, request.json, part, "request")
 	}
 }
 

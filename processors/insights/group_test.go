@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -180,12 +179,8 @@ func TestInsights_CountEachActionOnce(t *testing.T) {
 	if cohort.Users != 2 || cohort.Active[0] != 2 {
 		t.Errorf("cohort of this week: %+v, want 2 users, both active", cohort)
 	}
-	if got := r.xd28s(); !maps.Equal(got, map[int]int{1: 3}) {
-		t.Errorf("xd28s: got %v, want three users of one day", got)
-	}
-	if got := r.funnel(90*time.Minute, 3, "save", "view"); !slices.Equal(got, []int{2, 1}) {
-		t.Errorf("funnel: got %v, want 2 users who saved, one of whom viewed later", got)
-	}
+	expect.NoDiff(t, map[int]int{1: 3}, r.xd28s(), "xd28s: three users of one day")
+	expect.NoDiff(t, []int{2, 1}, r.funnel(90*time.Minute, 3, "save", "view"), "funnel: 2 users who saved, one of whom viewed later")
 	if all, atNoon := r.hours("interest:a"); all != 4 || atNoon != 2 {
 		t.Errorf("actions of interest:a: %d, %d at noon, want 4 and 2", all, atNoon)
 	}
@@ -221,9 +216,7 @@ func TestExperiments_CountVisitsAndLaterActions(t *testing.T) {
 	} {
 		expect.NoDiff(t, map[string]experiment.Tally{"": control, "b": b}, r.arms(days), "%d days", days)
 	}
-	if got := r.funnel(24*time.Hour, 2, "save", "view"); !slices.Equal(got, []int{3, 1}) {
-		t.Errorf("funnel: got %v, want that visits are no steps", got)
-	}
+	expect.NoDiff(t, []int{3, 1}, r.funnel(24*time.Hour, 2, "save", "view"), "funnel: visits are no steps")
 	proctest.Publish(r.Wire, r.Streams.UsersDeleted, "user:1", &schemas.DeletedUser{User: "user:1", Time: 7})
 	r.WaitIdle()
 	r.visit(visited("user:1", "", 0, 9))
@@ -261,9 +254,7 @@ func TestFunnel_ReadsUserByUser(t *testing.T) {
 			want[i]++
 		}
 	}
-	if got := r.funnel(within, days, steps...); !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	expect.NoDiff(t, want, r.funnel(within, days, steps...), "funnel")
 	if want[0] >= len(acted) || want[1] >= want[0] || want[2] >= want[1] || want[2] == 0 {
 		t.Errorf("%v of %d users: want fewer at each step", want, len(acted))
 	}
@@ -305,9 +296,7 @@ func TestSequence_IsBounded(t *testing.T) {
 	if largest > 512 || total > 66<<10 || total < 55<<10 {
 		t.Errorf("rows of at most %d bytes, %d bytes in total: want blocks of at most 512, and nearly 64 KiB", largest, total)
 	}
-	if got := r.funnel(2*day, 2, "save", verb, late); !slices.Equal(got, []int{1, 1, 0}) {
-		t.Errorf("funnel: got %v, want that the last action is dropped", got)
-	}
+	expect.NoDiff(t, []int{1, 1, 0}, r.funnel(2*day, 2, "save", verb, late), "funnel: the last action is dropped")
 	if all, _ := r.hours("interest:a"); all != 1500 {
 		t.Errorf("%d actions of the interest, want 1500", all)
 	}
@@ -354,9 +343,7 @@ func TestDeletion_RemovesAllRowsOfTheUser(t *testing.T) {
 	if names, timers := r.traces("user:10"); len(names) != 4 || timers != 1 {
 		t.Errorf("another user: rows %q and %d timers, want four and one", names, timers)
 	}
-	if got := r.xd28s(); !maps.Equal(got, map[int]int{3: 1}) {
-		t.Errorf("xd28s: got %v, want one user", got)
-	}
+	expect.NoDiff(t, map[int]int{3: 1}, r.xd28s(), "xd28s")
 	if all, _ := r.hours("interest:a"); all != 6 {
 		t.Errorf("%d actions of the interest, want the 6 before the deletion", all)
 	}
@@ -368,12 +355,8 @@ func TestReader_SkipsDeletedUsers(t *testing.T) {
 	r.act(did("user:1", "save", 0), did("user:2", "save", 0))
 	r.WaitIdle()
 	r.deleted.Note("user:1", 7)
-	if got := r.xd28s(); !maps.Equal(got, map[int]int{1: 1}) {
-		t.Errorf("xd28s: got %v, want one user", got)
-	}
-	if got := r.funnel(time.Hour, 1, "save"); !slices.Equal(got, []int{1}) {
-		t.Errorf("funnel: got %v, want one user", got)
-	}
+	expect.NoDiff(t, map[int]int{1: 1}, r.xd28s(), "xd28s")
+	expect.NoDiff(t, []int{1}, r.funnel(time.Hour, 1, "save"), "funnel")
 }
 
 // Sequences are deleted after their retention, one day after the other. A user has one timer.
@@ -424,9 +407,7 @@ func TestReader_Errors(t *testing.T) {
 	reader := insights.NewReader(r.member.View(topics.Insights), r.Kafka.Partitions, r.deleted)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := reader.Insight(ended, schemas.InsightRequest{Xd28s: true}); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the deadline: got %v", err)
-	}
+	expect.Is(t, expect.ErrorOf(reader.Insight(ended, schemas.InsightRequest{Xd28s: true})), context.Canceled, "after the deadline")
 	r.member.Stop()
 	if _, err := reader.Insight(t.Context(), schemas.InsightRequest{Xd28s: true}); !errors.Is(err, schemas.ErrNotOwner) {
 		t.Errorf("partition of no process: got %v", err)

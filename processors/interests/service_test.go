@@ -129,9 +129,7 @@ func TestService_OmitsDeletedPinsFromEvidence(t *testing.T) {
 	}
 	expect.NoDiff(t, []schemas.PinID{"pin:present", "pin:unknown"}, got, "evidence")
 	store.err = errors.New("unavailable")
-	if _, err := s.Interests(t.Context(), "user:reader", 10); !errors.Is(err, store.err) {
-		t.Errorf("feed store unavailable: got %v, want its error", err)
-	}
+	expect.Is(t, expect.ErrorOf(s.Interests(t.Context(), "user:reader", 10)), store.err, "feed store unavailable")
 	if list, err := s.Interests(t.Context(), "user:erased", 10); err != nil || len(list) != 0 {
 		t.Errorf("interests of a deleted user: %v, %v, want none", list, err)
 	}

@@ -32,9 +32,7 @@ func TestVocabulary_TermsOfTitles(t *testing.T) {
 		{"日本 料理", []string{"料理", "日本", "日本 料理"}},
 		{strings.Repeat("x", 41) + " tea", []string{"tea"}},
 	} {
-		if got := v.of(c.text); !slices.Equal(got, c.want) {
-			t.Errorf("%s: got %q, want %q", c.text, got, c.want)
-		}
+		expect.NoDiff(t, c.want, v.of(c.text), "%s", c.text)
 	}
 	expect.Equal(t, nameOf("board:123"), "", "name of board:123")
 }
@@ -75,8 +73,6 @@ func TestConfig_ListsAllProblems(t *testing.T) {
 		t.Fatal("Validate accepted zero values")
 	}
 	for _, name := range []string{"max_terms", "max_authors", "min_pins", "min_authors", "max_interests", "max_evidence", "max_pin_interests", "attribution_window", "engagement_retention", "blocked_terms"} {
-		if !strings.Contains(err.Error(), name+": ") {
-			t.Errorf("no problem with %s in %v", name, err)
-		}
+		expect.Contains(t, err.Error(), name+": ", "problem with %s", name)
 	}
 }

@@ -144,9 +144,7 @@ func TestSink_RetriesUnavailableStore(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit())
 	defer cancel()
 	for range 2 {
-		if err := sink.Run(ctx); !errors.Is(err, errUnavailable) {
-			t.Fatalf("Run with an unavailable store: got %v, want %v", err, errUnavailable)
-		}
+		expect.Is(t, sink.Run(ctx), errUnavailable, "Run with an unavailable store")
 		if n := w.lag("materialize"); n < 20 {
 			t.Fatalf("lag %d after a failed write, want 20: an offset was committed without its effect", n)
 		}
@@ -217,9 +215,7 @@ func TestSink_ReportsLagOfUnavailableStore(t *testing.T) {
 	<-store.begun
 	expectLag("while a write hangs", time.Hour)
 	store.outcomes <- errUnavailable
-	if err := <-ran; !errors.Is(err, errUnavailable) {
-		t.Fatalf("Run with an unavailable store: got %v, want %v", err, errUnavailable)
-	}
+	expect.Is(t, <-ran, errUnavailable, "Run with an unavailable store")
 	expectLag("after the failed write", time.Hour)
 	stop := running(t, sink)
 	<-store.begun

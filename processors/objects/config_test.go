@@ -1,9 +1,9 @@
 package objects
 
 import (
-	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -37,9 +37,7 @@ func TestConfig_Validate(t *testing.T) {
 				return
 			}
 			for _, part := range tt.want {
-				if err == nil || !strings.Contains(err.Error(), part) {
-					t.Errorf("got %v, want an error with %q", err, part)
-				}
+				expect.Error(t, err, part, "error")
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -80,9 +81,7 @@ func (r *popularRig) expect(t *testing.T, when string, want ...schemas.PinID) {
 	}
 	slices.Sort(got)
 	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Errorf("%s: got %v, want %v", when, got, want)
-	}
+	expect.NoDiff(t, want, got, "%s", when)
 }
 
 // A pin needs actions of three users. A partition has as many popular pins as slots: those with the most engagement.
@@ -109,9 +108,7 @@ func TestPopular_KeepsStrongestPinsOfPartition(t *testing.T) {
 	r.expect(t, "stronger than the weakest", pins[1], pins[3])
 	r.act(schemas.Save, pins[2], "d", "e", "f")
 	r.expect(t, "a weaker pin has grown", pins[2], pins[3])
-	if keys := slices.Sorted(maps.Keys(r.tops())); !slices.Equal(keys, []string{"0 1", "0 2"}) {
-		t.Errorf("got the keys %q, want one for each slot", keys)
-	}
+	expect.NoDiff(t, []string{"0 1", "0 2"}, slices.Sorted(maps.Keys(r.tops())), "keys: one for each slot")
 }
 
 // After a pin has taken the weakest slot, one that is stronger than the other slot takes that.

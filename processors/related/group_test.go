@@ -320,9 +320,7 @@ func TestSave_PairsLastPinsOfBoard(t *testing.T) {
 			got = append(got, item.ID)
 		}
 		slices.Sort(got)
-		if !slices.Equal(got, want) {
-			t.Errorf("neighbors of pin:%d: got %v, want %v", of, got, want)
-		}
+		expect.NoDiff(t, want, got, "neighbors of pin:%d", of)
 	}
 }
 

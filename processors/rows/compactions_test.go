@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -123,8 +122,6 @@ func TestCompactions_MostUrgentStoreIsFirst(t *testing.T) {
 	for i := 0; i < len(granted) && i < len(want); i++ {
 		handles[granted[i]].Done()
 	}
-	if !slices.Equal(granted, want) {
-		t.Errorf("slots granted to %q, want %q", granted, want)
-	}
+	expect.NoDiff(t, want, granted, "slots granted to")
 	expect.Equal(t, all.running, 0, "slots in use")
 }

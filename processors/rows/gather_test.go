@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -64,9 +65,7 @@ func TestGather_JoinsItemsOfTransaction(t *testing.T) {
 		got = append(got, fmt.Sprint(e.partition, " ", rec.User, " ", e.originTime))
 	}
 	want := []string{"0 user:b 1", "1 user:a,c,d 1", "1 user:e 1"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	expect.NoDiff(t, want, got, "values")
 	b.pending.reset()
 	if must.OK(t, b.pending.emitGathered()); len(b.pending.emits) > 0 || b.pending.bytes() > 0 {
 		t.Error("a reset batch has items")
@@ -86,9 +85,7 @@ func TestGather_StopsAtRecordThatCannotBeEncoded(t *testing.T) {
 	w.send(t, "t-in", 0, 1, user)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := newRunner(t, w, t.TempDir(), g).Run(ctx); err == nil || !strings.Contains(err.Error(), "gather t-out") {
-		t.Errorf("got %v, want the error of the record", err)
-	}
+	expect.Error(t, newRunner(t, w, t.TempDir(), g).Run(ctx), "gather t-out", "error")
 	if sent := len(w.read(t, "t-out")); sent > 0 {
 		t.Errorf("%d records were sent, want none", sent)
 	}

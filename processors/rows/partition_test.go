@@ -156,9 +156,7 @@ func TestClose_WaitsForMarkRecovered(t *testing.T) {
 	close(held.goOn)
 	must.OK(t, <-found)
 	must.OK(t, <-closed)
-	if err := p.MarkRecovered(); !errors.Is(err, errClosed) {
-		t.Errorf("recovered after it was closed: %v, want %v", err, errClosed)
-	}
+	expect.Is(t, p.MarkRecovered(), errClosed, "recovered after it was closed")
 }
 
 // A retry is a new record and does not count as misplaced. A forwarded record that is undone does not count either.

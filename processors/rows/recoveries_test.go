@@ -2,11 +2,11 @@ package rows
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -45,9 +45,7 @@ func TestRecoveries_ShareOneBar(t *testing.T) {
 	r.remaining(&store{}, 10) // added later, and not part of this bar
 	r.remaining(a, 0)
 	want := []string{"recovering 2 partitions: 110", "+30", "+50"}
-	if !slices.Equal(said, want) {
-		t.Errorf("calls %q, want %q", said, want)
-	}
+	expect.NoDiff(t, want, said, "calls")
 	for s := range r.open {
 		r.remaining(s, 0)
 	}

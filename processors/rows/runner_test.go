@@ -3,7 +3,6 @@ package rows
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -271,9 +270,7 @@ func TestNew_ReportsEveryProblem(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{"dir: is empty", "max_batch_bytes: 1: want 64KiB to 8MiB", "name: empty", `input "a"`, `loop "l"`, `output ""`} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("error %q does not contain %q", err, want)
-		}
+		expect.Contains(t, err.Error(), want, "error")
 	}
 }
 
@@ -282,9 +279,7 @@ func TestRun_RejectsSecondRun(t *testing.T) {
 	w := newWire(t)
 	r, _ := w.run(t, t.TempDir(), w.counter("t-in"))
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
-	if err := r.Run(t.Context()); !errors.Is(err, errRunning) {
-		t.Errorf("Run: %v, want %v", err, errRunning)
-	}
+	expect.Is(t, r.Run(t.Context()), errRunning, "Run")
 }
 
 func TestRun_NamesMissingTopic(t *testing.T) {

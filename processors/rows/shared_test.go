@@ -136,8 +136,6 @@ func TestCommitLimiter_Wait(t *testing.T) {
 			r.commit(now, 10*ms)
 			got = append(got, int(now.Sub(began)/ms))
 		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: commits at %v ms, want %v", name, got, c.want)
-		}
+		expect.NoDiff(t, c.want, got, "%s: times of commits in ms", name)
 	}
 }

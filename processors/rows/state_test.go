@@ -416,14 +416,10 @@ func TestTx_UnusableAfterCallback(t *testing.T) {
 		if rows, bytes := b.tx.Room(); rows != 0 || bytes != 0 {
 			t.Errorf("Room: %d rows and %d bytes, want none", rows, bytes)
 		}
-		if err := b.callAs("k", func(*Tx) error { return nil }); !errors.Is(err, errUsedAfter) {
-			t.Errorf("%s: the next callback returned %v, want %v", name, err, errUsedAfter)
-		}
+		expect.Is(t, b.callAs("k", func(*Tx) error { return nil }), errUsedAfter, "%s: the next callback", name)
 		must.OK(t, b.callAs("k", func(*Tx) error { return nil }))
 	}
-	if _, err := own.Get(nil); !errors.Is(err, errUsedAfter) {
-		t.Errorf("get: %v, want %v", err, errUsedAfter)
-	}
+	expect.Is(t, expect.ErrorOf(own.Get(nil)), errUsedAfter, "get")
 }
 
 // A failed write prevents all later ones, and reads return its error.
@@ -445,9 +441,7 @@ func TestTx_StopsAfterFailedWrite(t *testing.T) {
 		}
 		return nil
 	})
-	if err == nil || !strings.Contains(err.Error(), "emit to x") {
-		t.Errorf("got %v, want the error of the undeclared topic", err)
-	}
+	expect.Error(t, err, "emit to x", "error")
 }
 
 // A callback that was undone leaves no trace in the memory. One that was undone without a use of the memory does not clear it.

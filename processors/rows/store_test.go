@@ -252,9 +252,7 @@ func TestDisk_RefusedWritesStopTheGroup(t *testing.T) {
 			if err := stop(); !errors.As(err, &disk) || !errors.Is(err, refusal) || !strings.Contains(err.Error(), dir) {
 				t.Errorf("Run: %v, want a DiskError that names %s", err, dir)
 			}
-			if err := r.Run(t.Context()); !errors.Is(err, refusal) {
-				t.Errorf("Run on the same disk: %v, want %v", err, refusal)
-			}
+			expect.Is(t, r.Run(t.Context()), refusal, "Run on the same disk")
 			if after := len(w.read(t, "t-out")); after != before {
 				t.Errorf("%d records emitted after the disk refused, want none", after-before)
 			}
@@ -300,13 +298,9 @@ func TestDisk_FullStopsCommits(t *testing.T) {
 	free.Store(1)
 	w.send(t, "t-in", 10, 10, func(i int) string { return user(i) })
 	eventually.True(t, "it has stopped", func() bool { return !r.Status().Joined })
-	if err := stop(); !errors.Is(err, ErrLowDisk) {
-		t.Errorf("Run: %v, want %v", err, ErrLowDisk)
-	}
+	expect.Is(t, stop(), ErrLowDisk, "Run")
 	expect.Equal(t, len(w.read(t, "t-out")), 10, "records emitted: a full disk commits nothing")
-	if err := r.Run(t.Context()); !errors.Is(err, ErrLowDisk) {
-		t.Errorf("Run on the full disk: %v, want %v", err, ErrLowDisk)
-	}
+	expect.Is(t, r.Run(t.Context()), ErrLowDisk, "Run on the full disk")
 	free.Store(1 << 40)
 	runUntilDone(t, w, r, 20)
 	w.emittedOnce(t, 20)
@@ -319,9 +313,7 @@ func TestStore_OfAnEndedSession(t *testing.T) {
 	for name, err := range map[string]error{
 		"Set": s.Set("k", nil), "Delete": s.Delete("k"), "SetOffset": s.SetOffset(1), "MarkRecovered": s.MarkRecovered(),
 	} {
-		if !errors.Is(err, errClosed) {
-			t.Errorf("%s: %v, want %v", name, err, errClosed)
-		}
+		expect.Is(t, err, errClosed, "%s", name)
 	}
 	must.OK(t, s.Close())
 }

@@ -264,7 +264,5 @@ func TestSetTimer_RequiresTimerFunc(t *testing.T) {
 	b, done := newBench(t, g)
 	defer done()
 	err := b.callAs("k", func(tx *Tx) error { tx.Own().SetTimer(time.Now(), nil); return nil })
-	if err == nil || !strings.Contains(err.Error(), "no Timer") {
-		t.Errorf("error %v, want %v", err, errNoTimerFunc)
-	}
+	expect.Error(t, err, "no Timer", "error")
 }

@@ -127,9 +127,7 @@ func TestTrace_EndsWithoutACommit(t *testing.T) {
 		t.Errorf("spans ended when the callback failed: %q, want that of the failed record", got)
 	}
 	p.failTraces()
-	if got := describe(spans.Ended()); !slices.Equal(got, []string{"*errors.errorString", notCommitted}) {
-		t.Errorf("spans ended at the end: %q, want both", got)
-	}
+	expect.NoDiff(t, []string{"*errors.errorString", notCommitted}, describe(spans.Ended()), "spans ended at the end")
 	expect.Equal(t, len(spans.Started()), 2, "spans started: the third record was not processed")
 }
 

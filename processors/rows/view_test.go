@@ -200,9 +200,7 @@ func TestView_ReturnsErrorsOfItsCaller(t *testing.T) {
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := r.View().Read(ctx, "user:1", func(Snapshot) error { return nil }); !errors.Is(err, context.Canceled) {
-		t.Errorf("read with a canceled context: %v", err)
-	}
+	expect.Is(t, r.View().Read(ctx, "user:1", func(Snapshot) error { return nil }), context.Canceled, "read with a canceled context")
 	mine := errors.New("mine")
 	expect.Equal(t, r.View().Read(t.Context(), "user:1", func(Snapshot) error { return mine }), mine, "read")
 	if err := r.View().Read(t.Context(), "", func(Snapshot) error { return nil }); err == nil {

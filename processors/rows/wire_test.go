@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -154,9 +155,7 @@ func runFails(t *testing.T, r *Runner, texts ...string) error {
 	defer cancel()
 	err := r.Run(ctx)
 	for _, text := range texts {
-		if err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("Run: %v, want an error with %q", err, text)
-		}
+		expect.Error(t, err, text, "Run")
 	}
 	return err
 }

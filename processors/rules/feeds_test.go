@@ -92,9 +92,7 @@ func TestFeeds_UnmarshalListsAllProblems(t *testing.T) {
 			t.Errorf("problem %d: got %q, want %q", i, types.Errors[i], text)
 		}
 	}
-	if _, err := loaded("feeds: [home]"); err == nil || !strings.Contains(err.Error(), "line 1: cannot unmarshal !!seq") {
-		t.Errorf("a list: got %v", err)
-	}
+	expect.Error(t, expect.ErrorOf(loaded("feeds: [home]")), "line 1: cannot unmarshal !!seq", "a list")
 }
 
 func TestFeeds_MarshalRoundTrip(t *testing.T) {

@@ -54,9 +54,7 @@ func TestAnswers(t *testing.T) {
 			if res.StatusCode != a.code {
 				t.Fatalf("got %d %.300s, want %d", res.StatusCode, body, a.code)
 			}
-			if !strings.Contains(string(body), a.says) {
-				t.Errorf("got %.500s, want %s in it", body, a.says)
-			}
+			expect.Contains(t, string(body), a.says, "body")
 			if strings.Contains(string(body), "secret") && a.route != "/metrics" {
 				t.Errorf("the answer names internals: %s", body)
 			}
@@ -131,9 +129,7 @@ func TestVisit_PassesParameters(t *testing.T) {
 		{"user:a/b", "home", 25, ""}, {"user:ä", "plain", 7, ""}, {"user:a", "home", 8, "peek"},
 		{"user:a", "home", 25, ""}, {"user:a", "plain", 9, "k-1"},
 	}
-	if !slices.Equal(f.visits, want) {
-		t.Errorf("got %v, want %v", f.visits, want)
-	}
+	expect.NoDiff(t, want, f.visits, "visits")
 }
 
 // A HEAD request shows no pins, so none may count as shown.

@@ -16,6 +16,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/auth"
@@ -105,9 +106,7 @@ func TestDocument_ListsExactlyTheRoutes(t *testing.T) {
 	})
 	slices.Sort(routes)
 	slices.Sort(documented)
-	if !slices.Equal(routes, documented) {
-		t.Errorf("got the routes\n%q, want those of the document\n%q", routes, documented)
-	}
+	expect.NoDiff(t, documented, routes, "documented routes")
 }
 
 func TestDocument_ListsScopeOfEveryStream(t *testing.T) {
@@ -122,9 +121,7 @@ func TestDocument_ListsScopeOfEveryStream(t *testing.T) {
 	for _, stream := range schemas.InputStreams() {
 		want = append(want, auth.EventsOf(stream))
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got the scopes %q, want %q", got, want)
-	}
+	expect.NoDiff(t, want, got, "scopes")
 }
 
 func TestDocument_ReferencesResolve(t *testing.T) {

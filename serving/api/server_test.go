@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -62,9 +61,7 @@ func TestListen_ClosesAddressOnError(t *testing.T) {
 	first.listener = nil
 	deps := (&fakes{}).deps()
 	must.Get(newMetrics(deps.Metrics))(t)
-	if _, err := Listen(addr, DefaultConfig(), deps); err == nil || !strings.Contains(err.Error(), "register metrics") {
-		t.Fatalf("got %v, want an error for duplicate metrics", err)
-	}
+	expect.Error(t, expect.ErrorOf(Listen(addr, DefaultConfig(), deps)), "register metrics", "error")
 	again, err := net.Listen("tcp", addr)
 	if err != nil {
 		t.Fatalf("the address is still in use: %v", err)

@@ -78,9 +78,7 @@ func TestDev_RepeatedBatchHasOneEffect(t *testing.T) {
 		got = append(got, item.ID)
 	}
 	slices.Sort(got)
-	if !slices.Equal(got, want) {
-		t.Errorf("got the feed %q, want %q", got, want)
-	}
+	expect.NoDiff(t, want, got, "feed")
 	page := must.Get(c.Visit(t.Context(), reader, client.VisitOptions{Limit: 2}))(t)
 	var refused *client.Error
 	if _, err := c.Older(t.Context(), author, *page.Next, 0); !errors.As(err, &refused) || refused.Status != http.StatusBadRequest {

@@ -246,9 +246,7 @@ func TestSink_FreshnessWhileStoreFails(t *testing.T) {
 		passed.Add(int64(time.Hour))
 		check("while it hangs", time.Duration(hours+1)*time.Hour)
 		store.outcomes <- errBroken
-		if err := <-ran; !errors.Is(err, errBroken) {
-			t.Fatalf("Run: got %v, want %v", err, errBroken)
-		}
+		expect.Is(t, <-ran, errBroken, "Run")
 		check("when it has failed", time.Duration(hours+1)*time.Hour)
 	}
 	topicstest.Run(t, sink.Run)
@@ -280,9 +278,7 @@ func TestSink_CommitsAfterWrite(t *testing.T) {
 	failed := 0
 	for _, a := range saves("user:1", 6, now).Actions {
 		produce(t, w, w.Streams.ActionsEnriched, "user:1", a)
-		if err := sink.Run(t.Context()); !errors.Is(err, errBroken) {
-			t.Fatalf("Run: got %v, want %v", err, errBroken)
-		}
+		expect.Is(t, sink.Run(t.Context()), errBroken, "Run")
 		failed++
 		if got := w.lag(t); got == 0 {
 			t.Errorf("after failure %d everything is committed", failed)
@@ -418,9 +414,7 @@ func TestStore_Checkpoint(t *testing.T) {
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v, marks (-want +got):\n%s", err, diff)
 	}
-	if _, err := s.Checkpoint(); !errors.Is(err, ErrClosed) {
-		t.Errorf("closed: got %v, want %v", err, ErrClosed)
-	}
+	expect.Is(t, expect.ErrorOf(s.Checkpoint()), ErrClosed, "closed")
 }
 
 func TestSink_RunStopsAllGoroutines(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -231,9 +232,7 @@ func TestParse_ReportsEveryMistakeWithItsLine(t *testing.T) {
 				t.Fatalf("got %d mistakes, want %d:\n%v", len(lines), len(tt.want), err)
 			}
 			for i, want := range tt.want {
-				if !strings.Contains(lines[i], want) {
-					t.Errorf("mistake %d: got %q, want %q in it", i, lines[i], want)
-				}
+				expect.Contains(t, lines[i], want, "mistake %d", i)
 			}
 			var m *DefinitionError
 			if !errors.As(err, &m) || m.Line < 1 {
@@ -275,13 +274,9 @@ func TestLoad_ReadsFile(t *testing.T) {
 	if err != nil || len(defs) != 1 || defs[0].Name != "a" {
 		t.Errorf("got %v, %v", defs, err)
 	}
-	if _, err := Load(path + "x"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("missing file: got %v", err)
-	}
+	expect.Is(t, expect.ErrorOf(Load(path+"x")), os.ErrNotExist, "missing file")
 	must.OK(t, os.WriteFile(path, make([]byte, MaxFileBytes+2), 0o600))
-	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "more than 1048576 bytes") {
-		t.Errorf("large file: got %v", err)
-	}
+	expect.Error(t, expect.ErrorOf(Load(path)), "more than 1048576 bytes", "large file")
 }
 
 func TestBuiltin_RoundTripsJSON(t *testing.T) {

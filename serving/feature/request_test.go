@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -39,9 +40,7 @@ func TestRequest_RejectsTooManyValues(t *testing.T) {
 		req.Pins = append(req.Pins, schemas.PinID(fmt.Sprint("pin:", i)))
 	}
 	set := must.Get(newDefinitionSet(defs))(t)
-	if _, err := req.checked(set, now); err == nil || !strings.Contains(err.Error(), "51000 values: at most 50000") {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, expect.ErrorOf(req.checked(set, now)), "51000 values: at most 50000", "too many values")
 }
 
 // wide is a store whose users have groups of 1 MiB of text, and whose pins have embeddings of that size.

@@ -264,9 +264,7 @@ func TestRequest_ReportsEveryProblem(t *testing.T) {
 				t.Fatalf("got %q, want %d problems", bad.Problems, len(tt.want))
 			}
 			for i, want := range tt.want {
-				if !strings.Contains(bad.Problems[i], want) {
-					t.Errorf("got %q, want %q in it", bad.Problems[i], want)
-				}
+				expect.Contains(t, bad.Problems[i], want, "problem")
 			}
 		})
 	}
@@ -588,9 +586,7 @@ func TestDefinitions_ReturnsFileOrder(t *testing.T) {
 
 func TestNewService_Rejects(t *testing.T) {
 	defs := []Definition{{Name: "a"}, {Name: "a"}}
-	if _, err := NewService(DefaultConfig(), Deps{Definitions: defs}); err == nil || !strings.Contains(err.Error(), "two definitions of a") {
-		t.Errorf("two of one name: got %v", err)
-	}
+	expect.Error(t, expect.ErrorOf(NewService(DefaultConfig(), Deps{Definitions: defs})), "two definitions of a", "two of one name")
 	if _, err := NewService(Config{}, Deps{}); err == nil {
 		t.Error("a zero configuration was accepted")
 	}

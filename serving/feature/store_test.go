@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -299,10 +298,8 @@ func TestWrite_OmitsExpiredData(t *testing.T) {
 func TestOpenEmbedded_RejectsSecondProcess(t *testing.T) {
 	dir := t.TempDir()
 	openTest(t, dir, DefaultConfig())
-	second, err := OpenEmbedded(dir, DefaultConfig(), slog.New(slog.DiscardHandler), time.Now)
-	if err == nil || !strings.Contains(err.Error(), dir) {
-		t.Errorf("got %v, %v, want an error that names the directory", second, err)
-	}
+	_, err := OpenEmbedded(dir, DefaultConfig(), slog.New(slog.DiscardHandler), time.Now)
+	expect.Error(t, err, dir, "a second process")
 }
 
 func TestStore_ClosedReturnsErrClosed(t *testing.T) {
@@ -310,9 +307,7 @@ func TestStore_ClosedReturnsErrClosed(t *testing.T) {
 	must.OK(t, s.Close())
 	expectErrors(t.Context(), t, s, ErrClosed)
 	for name, err := range map[string]error{"Write": s.Write(Batch{}), "Sweep": s.Sweep(deleted{}.Has)} {
-		if !errors.Is(err, ErrClosed) {
-			t.Errorf("%s: got %v, want ErrClosed", name, err)
-		}
+		expect.Is(t, err, ErrClosed, "%s", name)
 	}
 }
 
@@ -323,9 +318,7 @@ func expectErrors(ctx context.Context, t *testing.T, s *EmbeddedStore, want erro
 	_, _, errItems := s.Items(ctx, []schemas.PinID{"pin:1"}, now, []Definition{{Entity: User, Aggregate: Count, Window: time.Hour}})
 	_, _, errPins := s.Pins(ctx, []schemas.PinID{"pin:1"}, true)
 	for name, err := range map[string]error{"Actions": errActions, "Items": errItems, "Pins": errPins} {
-		if !errors.Is(err, want) {
-			t.Errorf("%s: got %v, want %v", name, err, want)
-		}
+		expect.Is(t, err, want, "%s", name)
 	}
 }
 

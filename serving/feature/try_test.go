@@ -133,7 +133,5 @@ func TestTry_ReturnsContextErrorToCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := s.Try(ctx, TryRequest{Definition: "{name: a, entity: user, aggregate: count}", Users: []schemas.UserID{"user:1"}})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want %v", err, context.Canceled)
-	}
+	expect.Is(t, err, context.Canceled, "error")
 }

@@ -148,9 +148,7 @@ func TestFiles_WriteEachRecordOnce(t *testing.T) {
 	l := &deadLetters{}
 	l.fail.Store(1)
 	f := w.files(t, dir, l)
-	if err := w.run(t, f); !errors.Is(err, errBroken) {
-		t.Fatalf("got %v, want the fault", err)
-	}
+	expect.Is(t, w.run(t, f), errBroken, "error")
 	for round := range 3 {
 		must.OK(t, w.run(t, f))
 		expect.NoDiff(t, once(100+10*round), filed(t, dir), "round %d: entities in files", round)

@@ -2,7 +2,6 @@ package feedstore
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -75,13 +74,9 @@ func TestDecode_RejectsTruncatedRows(t *testing.T) {
 			t.Errorf("row %d: %v", i, err)
 		}
 		for n := range value {
-			if err := decodeAny(value[:n])[i]; !errors.Is(err, packed.ErrTorn) {
-				t.Errorf("row %d cut to %d of %d bytes: got %v, want %v", i, n, len(value), err, packed.ErrTorn)
-			}
+			expect.Is(t, decodeAny(value[:n])[i], packed.ErrTorn, "row %d cut to %d of %d bytes", i, n, len(value))
 		}
-		if err := decodeAny(append(value, 0))[i]; !errors.Is(err, packed.ErrTorn) {
-			t.Errorf("row %d and a byte: got %v, want %v", i, err, packed.ErrTorn)
-		}
+		expect.Is(t, decodeAny(append(value, 0))[i], packed.ErrTorn, "row %d and a byte", i)
 	}
 }
 

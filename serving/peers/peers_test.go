@@ -376,9 +376,7 @@ func TestClient_ReplacesHangingOwner(t *testing.T) {
 	defer close(hanging.hang)
 	d := &directory{owner: process(t, hanging)}
 	c := client(t, d)
-	if err := callUntil(t, c, "the owner is called", func() bool { return hanging.calls.Load() > 0 }); !errors.Is(err, context.Canceled) {
-		t.Fatalf("got %v, want context.Canceled", err)
-	}
+	expect.Is(t, callUntil(t, c, "the owner is called", func() bool { return hanging.calls.Load() > 0 }), context.Canceled, "error")
 	if hanging.calls.Load() != 1 {
 		t.Fatalf("the hanging process received %d calls, want one", hanging.calls.Load())
 	}

@@ -186,9 +186,7 @@ func TestChart_RendersObjects(t *testing.T) {
 			got = append(got, identity(object))
 		}
 		slices.Sort(want[installation])
-		if !slices.Equal(got, want[installation]) {
-			t.Errorf("%s: got %q, want %q", installation, got, want[installation])
-		}
+		expect.NoDiff(t, want[installation], got, "%s", installation)
 	}
 }
 

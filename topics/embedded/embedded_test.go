@@ -120,9 +120,7 @@ func TestStart_RejectsChangedSchemaIDs(t *testing.T) {
 	data := must.Get(os.ReadFile(path))(t)
 	must.OK(t, os.WriteFile(path, []byte(strings.Replace(string(data), `"id": 2`, `"id": 5`, 1)), 0o600))
 	_, err := embedded.Start(t.Context(), config(dir), nil)
-	if err == nil || !strings.Contains(err.Error(), "subject b: schema id would change from 5 to 2") {
-		t.Errorf("Start = %v, want the id that would change", err)
-	}
+	expect.Error(t, err, "subject b: schema id would change from 5 to 2", "Start with an id that would change")
 }
 
 func TestRegistry_RejectsDeletes(t *testing.T) {
@@ -169,17 +167,13 @@ func TestStart_NamesPortInUse(t *testing.T) {
 func TestStart_RejectsFileAsDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	must.OK(t, os.WriteFile(path, nil, 0o600))
-	if _, err := embedded.Start(t.Context(), config(path), nil); err == nil || !strings.Contains(err.Error(), path) {
-		t.Errorf("Start = %v, want an error that names %s", err, path)
-	}
+	expect.Error(t, expect.ErrorOf(embedded.Start(t.Context(), config(path), nil)), path, "Start")
 }
 
 func TestConfig_ValidateReportsEveryProblem(t *testing.T) {
 	err := embedded.Config{Kafka: "0.0.0.0:9092", Registry: "nowhere"}.Validate()
 	for _, want := range []string{"dir", `kafka "0.0.0.0:9092": not a loopback`, `registry "nowhere": not host:port`, "max_bytes 0"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Validate = %v, want an error with %q", err, want)
-		}
+		expect.Error(t, err, want, "Validate")
 	}
 	must.OK(t, embedded.DefaultConfig().Validate())
 }
@@ -194,10 +188,6 @@ func TestServer_ConnectsItsProcessInMemory(t *testing.T) {
 	}
 	must.OK(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
 	must.Get(conn.Write([]byte("POST / HTTP/1.1")))(t) // too long for a request, so the broker closes the connection
-	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		t.Errorf("read: %v, want %v", err, io.EOF)
-	}
-	if _, err := conn.Write([]byte("request")); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("write: %v, want %v", err, net.ErrClosed)
-	}
+	expect.Is(t, expect.ErrorOf(conn.Read(make([]byte, 1))), io.EOF, "read")
+	expect.Is(t, expect.ErrorOf(conn.Write([]byte("request"))), net.ErrClosed, "write")
 }

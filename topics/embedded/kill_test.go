@@ -174,9 +174,7 @@ func checkKilled(t *testing.T, image string, ends []string) {
 		broker := filepath.Join(dir, "broker")
 		err := embedded.RecoverDir(broker, k.step)
 		if k.n > 0 {
-			if !errors.Is(err, errKilled) {
-				t.Fatalf("step %d: %v, want a kill", k.n, err)
-			}
+			expect.Is(t, err, errKilled, "step %d", k.n)
 			err = embedded.RecoverDir(broker, nil)
 		}
 		must.OK(t, err)
@@ -189,9 +187,7 @@ func checkKilled(t *testing.T, image string, ends []string) {
 		got = append(got, strings.Join(ended, " "))
 	}
 	slices.Sort(got)
-	if !slices.Equal(got, ends) {
-		t.Errorf("transactions end with %q, want %q", got, ends)
-	}
+	expect.NoDiff(t, ends, got, "transactions end with")
 	if least := 1 + 4 + 4 + 4; whole.steps < least { // pids.log, markers, indexes, snapshots
 		t.Errorf("%d steps, want %d at least", whole.steps, least)
 	}

@@ -2,10 +2,11 @@ package eventually
 
 import (
 	"runtime"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 func TestTrue_FailsAfterLimit(t *testing.T) {
@@ -20,9 +21,7 @@ func TestTrue_FailsAfterLimit(t *testing.T) {
 		if took := time.Since(began); took < Limit() || took > Limit()+2*slowest {
 			t.Errorf("failed after %s, want %s", took, Limit())
 		}
-		if !strings.Contains(lost.why, "%s: %s") {
-			t.Errorf("got %q, want the limit and the condition", lost.why)
-		}
+		expect.Contains(t, lost.why, "%s: %s", "limit and condition")
 	})
 }
 

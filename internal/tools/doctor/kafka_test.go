@@ -1,7 +1,6 @@
 package doctor_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/internal/tools/doctor"
@@ -44,9 +44,7 @@ const checkTimeout = 30 * time.Second
 func want(t *testing.T, got string, want ...string) {
 	t.Helper()
 	for _, line := range want {
-		if !strings.Contains("\n"+got, "\n"+line) {
-			t.Errorf("no line %q in\n%s", line, got)
-		}
+		expect.Contains(t, "\n"+got, "\n"+line, "lines")
 	}
 }
 
@@ -212,9 +210,7 @@ func TestAccess_ReportsMissingPermissions(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got := "\n" + guarded(t, c.roles...).examineTopics()
 			for _, want := range c.want {
-				if !strings.Contains(got, "\n"+want) {
-					t.Errorf("no line begins with %q:\n%s", want, got)
-				}
+				expect.Contains(t, got, "\n"+want, "lines")
 			}
 		})
 	}

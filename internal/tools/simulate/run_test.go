@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -47,9 +46,7 @@ func TestRun_LoadsOnlyWithZeroDuration(t *testing.T) {
 		follows++
 	}
 	want := map[string]int64{topics.Users: 20, topics.Follows: follows, topics.Pins: 50, topics.Actions: 0}
-	if counts := records(t, s.Kafka); !maps.Equal(counts, want) {
-		t.Errorf("records %v, want %v", counts, want)
-	}
+	expect.NoDiff(t, want, records(t, s.Kafka), "records")
 	if got.Loaded != 70+int(follows) || got.Live != 0 || got.Seconds != 0 {
 		t.Errorf("summary %+v", got)
 	}

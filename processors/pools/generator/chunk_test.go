@@ -135,9 +135,7 @@ func TestPool_FailsUntilPulledPinsAreLoaded(t *testing.T) {
 		"waiting": func() error { _, err := g.Waiting(t.Context(), poolstest.Owner); return err },
 	}
 	for name, call := range calls {
-		if err := call(); !errors.Is(err, errPulledNotLoaded) {
-			t.Errorf("%s: got %v, want errPulledNotLoaded", name, err)
-		}
+		expect.Is(t, call(), errPulledNotLoaded, "%s", name)
 	}
 	close(ready)
 	for name, call := range calls {

@@ -81,9 +81,7 @@ func TestEmbeddings_DegradedWithoutLookup(t *testing.T) {
 		cfg := spaced()
 		cfg.Embeddings.Timeout = time.Millisecond
 		c := preview(t, generatorWith(t, cfg, Deps{Rows: newFakePools(3), Embeddings: lookup}), rules.Home)
-		if !slices.Equal(c.Degraded, []string{degradedEmbeddings}) {
-			t.Errorf("%s: degraded %v", name, c.Degraded)
-		}
+		expect.NoDiff(t, []string{degradedEmbeddings}, c.Degraded, "%s: degraded", name)
 		expectPins(t, c.Served.Items, "pin:0", "pin:1", "pin:2")
 	}
 }

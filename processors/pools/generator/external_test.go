@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -231,9 +230,7 @@ func TestScored_TakesFromAllPools(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if !slices.Equal(got, pins) {
-		t.Errorf("candidates %v, want %v", got, pins)
-	}
+	expect.NoDiff(t, pins, got, "candidates")
 	expect.NoDiff(t, []schemas.PinID{"pin:a0", "pin:b0", "pin:c0", "pin:b1", "pin:c1"}, got, "candidates for the model")
 	if list, _ := modelCandidates([]rules.Pool{pool("a", 2)}, 5); len(list) != 2 {
 		t.Errorf("%d candidates, want 2", len(list))

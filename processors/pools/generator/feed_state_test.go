@@ -51,9 +51,7 @@ func TestFeedState_AfterVisits(t *testing.T) {
 
 func TestFeedState_Errors(t *testing.T) {
 	w := newWhyFixture(t, nil)
-	if _, err := w.g.FeedState(t.Context(), poolstest.Owner, "work"); !errors.Is(err, schemas.ErrUnknownFeed) {
-		t.Errorf("got %v, want ErrUnknownFeed", err)
-	}
+	expect.Is(t, expect.ErrorOf(w.g.FeedState(t.Context(), poolstest.Owner, "work")), schemas.ErrUnknownFeed, "error")
 	if s, err := w.g.FeedState(t.Context(), "user:deleted", rules.Home); err != nil || len(s.Sources) != 0 {
 		t.Errorf("state of a deleted user: %+v, %v", s, err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -305,9 +304,7 @@ func TestChunk_CanceledCallKeepsPreviousVisit(t *testing.T) {
 		visit(t, g, "v1")
 		for range 2 {
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-			if _, err := g.Chunk(ctx, request("v2")); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("got %v, want the deadline", err)
-			}
+			expect.Is(t, expect.ErrorOf(g.Chunk(ctx, request("v2"))), context.DeadlineExceeded, "error")
 			cancel()
 		}
 		g.Settle(poolstest.Owner, "v1", schemas.Failed)
@@ -390,22 +387,16 @@ func TestChunk_Errors(t *testing.T) {
 		_, err := g.Chunk(t.Context(), r)
 		return err
 	}
-	if err := bad(func(r *schemas.ChunkRequest) { r.Feed = "work" }); !errors.Is(err, schemas.ErrUnknownFeed) {
-		t.Errorf("unknown feed: %v", err)
-	}
+	expect.Is(t, bad(func(r *schemas.ChunkRequest) { r.Feed = "work" }), schemas.ErrUnknownFeed, "unknown feed")
 	for name, change := range map[string]func(*schemas.ChunkRequest){
 		"limit 0":   func(r *schemas.ChunkRequest) { r.Limit = 0 },
 		"limit 101": func(r *schemas.ChunkRequest) { r.Limit = 101 },
 		"served":    func(r *schemas.ChunkRequest) { r.Served = "" },
 	} {
-		if err := bad(change); err == nil || !strings.Contains(err.Error(), name[:5]) {
-			t.Errorf("%s: got %v", name, err)
-		}
+		expect.Error(t, bad(change), name[:5], "%s", name)
 	}
 	d.endErr = errors.New("brokers away")
-	if _, err := g.Chunk(t.Context(), request("v1")); !errors.Is(err, d.endErr) {
-		t.Errorf("got %v, want the error of the brokers", err)
-	}
+	expect.Is(t, expect.ErrorOf(g.Chunk(t.Context(), request("v1"))), d.endErr, "error")
 	d.endErr, d.session = nil, 0
 	var notOwner *rows.NotOwnerError
 	if _, err := g.Chunk(t.Context(), request("v2")); !errors.As(err, &notOwner) {

@@ -2,7 +2,6 @@ package generator
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -73,9 +72,7 @@ func TestPeek_WaitsForVisitInFlight(t *testing.T) {
 		d := newFakePools(5)
 		g := generatorOf(t, d)
 		first := visit(t, g, "v1")
-		if _, err := peek(t, g, "plain"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("in flight: got %v, want the deadline", err)
-		}
+		expect.Is(t, expect.ErrorOf(peek(t, g, "plain")), context.DeadlineExceeded, "in flight")
 		g.Settle(poolstest.Owner, "v1", schemas.Acknowledged)
 		d.apply(t, &first.Served)
 		expectPins(t, must.Get(peek(t, g, "plain"))(t).Served.Items, "pin:2", "pin:3", "pin:4")

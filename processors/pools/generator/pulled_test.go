@@ -102,9 +102,7 @@ func TestPulled_RemovesPinsThatLeaveSlots(t *testing.T) {
 	for i := range 10 {
 		p.Change("", nil, slot("user:a", i, pin(i), i%5 == 4))
 	}
-	if got := p.sources(map[schemas.ID]float32{"user:a": 1, "interest:x": 1}, nil); !slices.Equal(got, []schemas.Source{schemas.Following}) {
-		t.Errorf("sources %v, want both", got)
-	}
+	expect.NoDiff(t, []schemas.Source{schemas.Following}, p.sources(map[schemas.ID]float32{"user:a": 1, "interest:x": 1}, nil), "sources")
 	list := slices.Clone(p.lists["user:a"])
 	removed := slices.Concat(p.pins[poolstest.PinID(4)], p.pins[poolstest.PinID(9)])
 	for _, s := range append(list, removed...) {

@@ -93,9 +93,7 @@ func TestModel_NotAskedWithoutFeatures(t *testing.T) {
 			cfg.Model.Timeout = 20 * time.Millisecond
 			c := scoredChunk(t, cfg, features)
 			expectPins(t, c.Served.Items, "pin:0", "pin:1")
-			if !slices.Equal(c.Degraded, []string{degradedModel}) {
-				t.Errorf("degraded %v, want %s", c.Degraded, degradedModel)
-			}
+			expect.NoDiff(t, []string{degradedModel}, c.Degraded, "degraded")
 		})
 	}
 }

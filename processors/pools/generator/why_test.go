@@ -326,9 +326,7 @@ func TestWhy_Errors(t *testing.T) {
 		_, err := w.g.Why(t.Context(), schemas.WhyRequest{User: poolstest.Owner, Pin: "pin:1", Feed: feed, Limit: limit})
 		return err
 	}
-	if err := why("work", 3); !errors.Is(err, schemas.ErrUnknownFeed) {
-		t.Errorf("got %v, want ErrUnknownFeed", err)
-	}
+	expect.Is(t, why("work", 3), schemas.ErrUnknownFeed, "error")
 	if err := why(rules.Home, 0); err == nil {
 		t.Error("Why accepted a limit of 0")
 	}

@@ -89,9 +89,7 @@ func TestSetup_ApplyThenVerify(t *testing.T) {
 	for range 2 {
 		must.OK(t, setup.Apply(t.Context()))
 	}
-	if !slices.Equal(c.calls, want) {
-		t.Errorf("calls: got %q, want %q", c.calls, want)
-	}
+	expect.NoDiff(t, want, c.calls, "calls")
 	if got, err := setup.Verify(t.Context()); err != nil || len(got) > 0 {
 		t.Errorf("after: got %q, %v", got, err)
 	}
@@ -110,9 +108,7 @@ func TestSetup_ApplyThenVerify(t *testing.T) {
 		}
 	}
 	c.broken = true
-	if err := setup.Apply(t.Context()); err == nil || !strings.Contains(err.Error(), "no quorum") {
-		t.Errorf("broken: got %v", err)
-	}
+	expect.Error(t, setup.Apply(t.Context()), "no quorum", "broken")
 }
 
 func TestSetup_FillsTables(t *testing.T) {

@@ -273,9 +273,7 @@ func TestBrokers_CanceledQueryIsNotAFailure(t *testing.T) {
 		for range 10 {
 			ctx, cancel := context.WithTimeout(t.Context(), queryTime)
 			time.AfterFunc(queryTime/4, cancel)
-			if _, err := c.query(ctx, "SELECT 1", 1); !errors.Is(err, context.Canceled) {
-				t.Errorf("got %v, want context.Canceled", err)
-			}
+			expect.Is(t, expect.ErrorOf(c.query(ctx, "SELECT 1", 1)), context.Canceled, "error")
 		}
 		if a.hits.Load() != 5 || b.hits.Load() != 5 || c.brokers.all[0].failed || c.brokers.all[1].failed {
 			t.Errorf("sent %d and %d requests, want five each, and no broker avoided", a.hits.Load(), b.hits.Load())

@@ -153,9 +153,7 @@ func TestQuery_RejectsRedirectToAnotherServer(t *testing.T) {
 		w.Header().Set("Location", "http://another.invalid/")
 		w.WriteHeader(http.StatusTemporaryRedirect)
 	})
-	if _, err := c.query(t.Context(), "SELECT n", 1); err == nil || !strings.Contains(err.Error(), "redirected to another server") {
-		t.Errorf("got %v, want no second request", err)
-	}
+	expect.Error(t, expect.ErrorOf(c.query(t.Context(), "SELECT n", 1)), "redirected to another server", "error")
 }
 
 func TestWithoutSQL(t *testing.T) {
@@ -190,9 +188,7 @@ func TestQuery_EndsWithContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 		_, err := c.query(ctx, "SELECT 1", 1)
 		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("got %v, want the deadline", err)
-		}
+		expect.Is(t, err, context.DeadlineExceeded, "error")
 	}
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -336,9 +332,7 @@ func TestAdmin_HidesStreamSecrets(t *testing.T) {
 	s.Config.StreamConfig = map[string]secure.Secret{"sasl.jaas.config": jaas}
 	for _, r := range []Release{V0, V1} {
 		applied := must.Get(s.table(TableName, r))(t)
-		if !strings.Contains(string(applied.config), jaas) {
-			t.Errorf("%s: applied %s", r, applied.config)
-		}
+		expect.Contains(t, string(applied.config), jaas, "%s: applied configuration", r)
 	}
 	var want, got any = object{"sasl.jaas.config": jaas}, object{"sasl.jaas.config": "another-horse"}
 	differ := differences("table", mask(want, s.Config.StreamConfig), mask(got, s.Config.StreamConfig))

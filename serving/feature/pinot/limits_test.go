@@ -3,7 +3,6 @@ package pinot
 import (
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -219,7 +218,5 @@ func TestStore_ReadsPinsInParts(t *testing.T) {
 	if err != nil || len(known) != len(pins) {
 		t.Errorf("read %d of %d pins, %v", len(known), len(pins), err)
 	}
-	if _, err := read(64 << 10); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("a pin above the limit: got %v", err)
-	}
+	expect.Is(t, expect.ErrorOf(read(64<<10)), ErrTooLarge, "a pin above the limit")
 }

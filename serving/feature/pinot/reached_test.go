@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -146,9 +147,7 @@ func TestReached_TimesOut(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errors.New("canceled by the caller"))
-		if _, err := a.Reached(ctx, TableName); err == nil || !strings.Contains(err.Error(), "canceled by the caller") {
-			t.Errorf("got %v, want the cause of the cancellation", err)
-		}
+		expect.Error(t, expect.ErrorOf(a.Reached(ctx, TableName)), "canceled by the caller", "error")
 	})
 }
 

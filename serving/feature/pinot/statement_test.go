@@ -145,9 +145,7 @@ func TestTables_HaveColumnsOfQueries(t *testing.T) {
 	for _, name := range Tables() {
 		table := must.Get(Setup{}.table(name, V1))(t)
 		for _, c := range columns[name] {
-			if !strings.Contains(string(table.schema), `"name": "`+c.name+`"`) {
-				t.Errorf("%s has no column %s", name, c.name)
-			}
+			expect.Contains(t, string(table.schema), `"name": "`+c.name+`"`, "columns of %s", name)
 		}
 	}
 }
@@ -190,9 +188,7 @@ func TestConfig_ReportsEveryProblem(t *testing.T) {
 	bad := Config{Brokers: []string{"http://b/path", "x:1"}, Controller: ""}
 	err := bad.Validate()
 	for _, want := range []string{"max_response_bytes: 0", "max_connections: 0", "replicas: 0", `brokers: "http://b/path"`, `controller: ""`} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q in it", err, want)
-		}
+		expect.Error(t, err, want, "error")
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
@@ -55,9 +56,7 @@ func TestStore_Unavailable(t *testing.T) {
 	if s.Connected() {
 		t.Error("connected to no cluster")
 	}
-	if err := s.Write(t.Context(), feedstore.Batch{}); !errors.Is(err, cassandra.ErrUnavailable) {
-		t.Errorf("Write: got %v, want %v", err, cassandra.ErrUnavailable)
-	}
+	expect.Is(t, s.Write(t.Context(), feedstore.Batch{}), cassandra.ErrUnavailable, "Write")
 	if _, _, err := s.Page(t.Context(), "user:1", math.MaxInt64, 1); !errors.Is(err, cassandra.ErrUnavailable) || !strings.Contains(err.Error(), "standby") {
 		t.Errorf("Page: got %v, want %v, with the store's name", err, cassandra.ErrUnavailable)
 	}
@@ -73,9 +72,7 @@ func TestRetryingWriter(t *testing.T) {
 	store := cassandra.RetryingWriter{Store: s}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if err := store.Write(ctx, feedstore.Batch{}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Write to an unavailable store: got %v, want %v", err, context.DeadlineExceeded)
-	}
+	expect.Is(t, store.Write(ctx, feedstore.Batch{}), context.DeadlineExceeded, "Write to an unavailable store")
 	bad := feedstore.Batch{Deleted: []schemas.DeletedUser{{User: "user:\x00"}}}
 	if err := store.Write(t.Context(), bad); err == nil {
 		t.Error("Write of a bad batch: got no error")

@@ -190,9 +190,7 @@ func TestAuthenticator_ReadsReplacedPassword(t *testing.T) {
 	at := DefaultCluster()
 	at.Hosts = []string{"127.0.0.1"}
 	at.Login = secure.Login{User: "feed", PasswordFile: filepath.Join(t.TempDir(), "password")}
-	if _, err := clusterConfig(DefaultConfig(), at); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("settings without the password file: got %v, want fs.ErrNotExist", err)
-	}
+	expect.Is(t, expect.ErrorOf(clusterConfig(DefaultConfig(), at)), fs.ErrNotExist, "settings without the password file")
 	write := func(password string) {
 		t.Helper()
 		must.OK(t, os.WriteFile(at.Login.PasswordFile, []byte(password+"\n"), 0o600))

@@ -222,9 +222,7 @@ func testEnded(t *testing.T, open opener) {
 	_, err4 := s.DeletedUsers(ctx, []schemas.UserID{user})
 	_, _, err5 := s.List(ctx, schemas.Followee(user), "", 1)
 	for i, err := range []error{err1, err2, err3, err4, err5, s.Write(ctx, full)} {
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("call %d: got %v, want %v", i+1, err, context.Canceled)
-		}
+		expect.Is(t, err, context.Canceled, "call %d", i+1)
 	}
 }
 

@@ -167,9 +167,7 @@ func TestRead_Outcomes(t *testing.T) {
 				began := time.Now()
 				entries, _, err := s.Page(ctx, "user:1", c.below, 10)
 				check(t, "duration", time.Since(began), c.took, nil)
-				if !errors.Is(err, c.err) {
-					t.Errorf("got %v, want %v", err, c.err)
-				}
+				expect.Is(t, err, c.err, "error")
 				check(t, "positions", span(entries), c.want, nil)
 				s.Close()
 				check(t, "calls", [2]int64{c.a.calls.Load(), c.b.calls.Load()}, c.calls, nil)
@@ -290,9 +288,7 @@ func TestRead_EndsWithContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(20*ms, cancel)
 		began := time.Now()
-		if _, err := s.DeletedUsers(ctx, []schemas.UserID{"user:1"}); !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v, want %v", err, context.Canceled)
-		}
+		expect.Is(t, expect.ErrorOf(s.DeletedUsers(ctx, []schemas.UserID{"user:1"})), context.Canceled, "error")
 		check(t, "duration", time.Since(began), 20*ms, nil)
 		s.Close()
 		expect.Equal(t, a.cutOff.Load(), 1, "cut-off calls")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
@@ -89,9 +90,7 @@ func TestRead_EveryKindHasItsTopic(t *testing.T) {
 		topics.Publications: func(s *Store) error { _, _, err := s.List(ctx, "user:1", "", 1); return err },
 	} {
 		s := newLaggingStore(t, cold(), down(), newFake(0), lagOf{"standby": topic})
-		if err := read(s); !errors.Is(err, feed.ErrStale) {
-			t.Errorf("%s: got %v, want %v", topic, err, feed.ErrStale)
-		}
+		expect.Is(t, read(s), feed.ErrStale, "%s", topic)
 	}
 	s := newLaggingStore(t, cold(), down(), newFake(0), lagOf{"standby": everything})
 	if entries, _, err := s.Page(ctx, "user:1", 3, 10); len(entries) != 2 || err != nil {
