@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // cutAll returns the lines of a body, "!" for one that is too long.
@@ -70,9 +71,7 @@ func TestLineReader_SplitsLines(t *testing.T) {
 // An error in the middle of a line is not the end of the body.
 func TestLineReader_ReturnsErrorOfReader(t *testing.T) {
 	r := NewLineReader(io.MultiReader(strings.NewReader("whole\nhalf"), iotest.ErrReader(io.ErrUnexpectedEOF)), 4096)
-	if line, err := r.Next(); string(line) != "whole" || err != nil {
-		t.Fatalf("got %q, %v, want the whole line", line, err)
-	}
+	expect.Equal(t, string(must.Get(r.Next())(t)), "whole", "line")
 	if line, err := r.Next(); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("got %q, %v, want the reader's error", line, err)
 	}

@@ -125,9 +125,7 @@ func TestRegister_ChangedSchema(t *testing.T) {
 			if registered {
 				t.Error("it was registered all the same")
 			}
-			if old, err := r.Register(t.Context(), "r-value", v1); err != nil || old != 1 {
-				t.Errorf("the oldest again: %d, %v, want 1", old, err)
-			}
+			expect.Equal(t, must.Get(r.Register(t.Context(), "r-value", v1))(t), 1, "id of the oldest again")
 		})
 	}
 }
@@ -138,9 +136,7 @@ func TestRegistry_SchemaByID(t *testing.T) {
 	server.SeedSchema("a-value", 1, 1, sr.Schema{Schema: avroText})
 	server.SeedSchema("p-value", 1, 2, sr.Schema{Schema: `syntax = "proto3";`, Type: sr.TypeProtobuf})
 	server.SeedSchema("r-value", 1, 3, sr.Schema{Schema: avroText, References: []sr.SchemaReference{{Name: "x", Subject: "a-value", Version: 1}}})
-	if text, err := r.SchemaByID(t.Context(), 1); err != nil || text != avroText {
-		t.Errorf("got %s, %v, want %s", text, err, avroText)
-	}
+	expect.Equal(t, must.Get(r.SchemaByID(t.Context(), 1))(t), avroText, "schema")
 	expect.Is(t, expect.ErrorOf(r.SchemaByID(t.Context(), 9)), ErrNoSchema, "unknown id")
 	for id, want := range map[int]string{2: "schema 2 is PROTOBUF, not Avro", 3: "schema 3 refers to other schemas"} {
 		_, err := r.SchemaByID(t.Context(), id)

@@ -188,9 +188,7 @@ func TestFollow_GetsRetriesOfItsReader(t *testing.T) {
 func TestParseCheckpoint_RoundTrip(t *testing.T) {
 	for _, want := range []topics.PartitionCheckpoint{{}, {Next: 1<<40 + 7}, {Topic: kadm.TopicID{1, 15: 9}, Next: 3}} {
 		encoded := want.Bytes()
-		if got, err := topics.ParseCheckpoint(encoded); err != nil || got != want {
-			t.Errorf("got %+v, %v, want %+v", got, err, want)
-		}
+		expect.Equal(t, must.Get(topics.ParseCheckpoint(encoded))(t), want, "checkpoint")
 		for _, bad := range [][]byte{nil, encoded[:8], encoded[:len(encoded)-1], append(encoded, 'x')} {
 			if got, err := topics.ParseCheckpoint(bad); err == nil {
 				t.Errorf("got %+v of %d bytes, want an error", got, len(bad))

@@ -244,12 +244,8 @@ func TestGrants_SufficeForServe(t *testing.T) {
 	long := strings.Repeat("x", topics.MaxRetriedBytes)
 	root.SendDeadLetter(topics.Deliveries, 0, "user:a", "short", 1)
 	root.SendDeadLetter(topics.Pins, 0, "pin:1", long, 2)
-	if list, err := ops.ListDeadLetters(t.Context(), serve.Kafka, streams, 10); err != nil || len(list) != 2 {
-		t.Errorf("%d dead letters are listed, %v, want 2", len(list), err)
-	}
-	if n, err := retry(serve.Kafka); err != nil || n != 2 {
-		t.Errorf("%d dead letters are retried, %v, want 2", n, err)
-	}
+	expect.Equal(t, len(must.Get(ops.ListDeadLetters(t.Context(), serve.Kafka, streams, 10))(t)), 2, "dead letters listed")
+	expect.Equal(t, must.Get(retry(serve.Kafka))(t), 2, "dead letters retried")
 	root.SendDeadLetter(topics.Deliveries, 0, "user:a", long, 3)
 	var tooLong *api.TooLongError
 	for range 2 {
@@ -258,9 +254,7 @@ func TestGrants_SufficeForServe(t *testing.T) {
 			t.Errorf("%d dead letters are retried, %v, want a missing permission to write deliveries", n, err)
 		}
 	}
-	if n, err := retry(admin); err != nil || n != 1 {
-		t.Errorf("the role operate retries %d, %v, want the remaining one", n, err)
-	}
+	expect.Equal(t, must.Get(retry(admin))(t), 1, "dead letters that the role operate retries")
 	expect.Equal(t, len(root.Records(topics.Deliveries)), 1, "deliveries: the long one")
 }
 

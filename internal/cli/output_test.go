@@ -49,9 +49,7 @@ func TestConfigShow_PrintsEveryFormat(t *testing.T) {
 	} {
 		expect.Equal(t, must.Get(run(t, "config", "show", "--changed", "--pools.max_candidates", "70", "-o", flag))(t), want, "-o %s", flag)
 	}
-	if out, err := run(t, "config", "show", "-o", "json"); err != nil || !strings.Contains(out, `"max_candidates": 500`) {
-		t.Errorf("got %q, %v, want the defaults", out, err)
-	}
+	expect.Contains(t, must.Get(run(t, "config", "show", "-o", "json"))(t), `"max_candidates": 500`, "defaults")
 }
 
 // The flags of the configuration are in the help of the root only, and each description is a short line that starts with

@@ -197,9 +197,7 @@ func TestRequests_PrintJSONUnchanged(t *testing.T) {
 		res := must.Get(http.Get(addr + path))(t)
 		want, err := io.ReadAll(res.Body)
 		must.OK(t, errors.Join(err, res.Body.Close()))
-		if got, err := at(t, addr, append(strings.Fields(command), "-o", "json")...); err != nil || got != string(want) {
-			t.Errorf("%s: got %v %s, want %s", command, err, got, want)
-		}
+		expect.Equal(t, must.Get(at(t, addr, append(strings.Fields(command), "-o", "json")...))(t), string(want), "%s", command)
 	}
 	pages, err := query(t, addr, "feed", "user:a", "--all", "-o", "json")
 	if lines := strings.Split(strings.TrimSpace(pages), "\n"); err != nil || len(lines) != 2 || !json.Valid([]byte(lines[1])) {

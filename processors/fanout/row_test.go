@@ -8,6 +8,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/golden"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 func TestRows_KeepTheirFormat(t *testing.T) {
@@ -24,9 +25,7 @@ func TestRows_KeepTheirFormat(t *testing.T) {
 
 func TestEdge_ReadsBackItsWeight(t *testing.T) {
 	for _, want := range []float32{1, 0.25, math.MaxFloat32} {
-		if got, err := parseEdge(edgeValue(want)); err != nil || got != want {
-			t.Errorf("got %v, %v, want %v", got, err, want)
-		}
+		expect.Equal(t, must.Get(parseEdge(edgeValue(want)))(t), want, "edge")
 	}
 	expect.Is(t, expect.ErrorOf(parseEdge(edgeValue(2)[:4])), packed.ErrTorn, "truncated")
 	var version *packed.VersionError

@@ -314,9 +314,7 @@ func testOffers(t *testing.T, r *rig) {
 	} {
 		expect.NoDiff(t, want, placesOf(r.pool(user, source)), "%s", string(source))
 	}
-	if n, err := r.generator.Waiting(t.Context(), user); err != nil || n != 3 {
-		t.Errorf("%d waiting, %v, want 3", n, err)
-	}
+	expect.Equal(t, must.Get(r.generator.Waiting(t.Context(), user))(t), 3, "waiting")
 }
 
 // After MaxRecentItems was lowered, the next visit deletes the other rows.

@@ -9,6 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -66,7 +68,5 @@ func TestNeighborRowRoundTrip(t *testing.T) {
 		t.Errorf("decoded %+v, %v", got, err)
 	}
 	w := totals{strength: 2.5, kept: 7, deleted: true}
-	if got, err := packed.Decode[totals](packed.Encode(&w)); err != nil || got != w {
-		t.Errorf("got %+v, %v, want %+v", got, err, w)
-	}
+	expect.Equal(t, must.Get(packed.Decode[totals](packed.Encode(&w)))(t), w, "decoded")
 }

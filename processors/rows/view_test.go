@@ -120,9 +120,7 @@ func TestView_Owners(t *testing.T) {
 		list, err := owners("user:", 9)
 		return err == nil && slices.Equal(list, []string{"user:1", "user:12", "user:125", "user:2"})
 	})
-	if list, err := owners("user:12", 9); err != nil || !slices.Equal(list, []string{"user:12", "user:125"}) {
-		t.Errorf("got %q, %v, want the owners with the prefix", list, err)
-	}
+	expect.NoDiff(t, []string{"user:12", "user:125"}, must.Get(owners("user:12", 9))(t), "owners with the prefix")
 	for _, p := range []int32{-1, int32(len(r.slots))} { // of a process with another number of partitions
 		if err := r.View().Owners(t.Context(), p, "user:", nil); !errors.As(err, &gone) {
 			t.Errorf("partition %d: got %v, want a NotOwnerError", p, err)

@@ -407,9 +407,7 @@ func TestPeers_AcceptsCallsSignedForThem(t *testing.T) {
 	if err := callee.Check(r); err != nil {
 		t.Fatalf("got %v, want it accepted", err)
 	}
-	if body, err := io.ReadAll(r.Body); string(body) != "{}" || err != nil {
-		t.Errorf("after the check the body is %q, %v, want {}", body, err)
-	}
+	expect.Equal(t, string(must.Get(io.ReadAll(r.Body))(t)), "{}", "body after the check")
 	r = call(t, caller, "http://callee:2/peer/chunk", "{}")
 	if at = now.Add(peerLife + peerLeeway + time.Second); callee.Check(r) == nil {
 		t.Error("an old token: got nil, want it rejected")

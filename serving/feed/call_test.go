@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // A result that arrived in time is used, however late the caller waits for it: a slow generator must not discard the
@@ -20,9 +21,7 @@ func TestCall_ReturnsResultThatArrivedBeforeDeadline(t *testing.T) {
 			c := begin(t.Context(), newGate("callee", 1, &calls), time.Second, func(context.Context) (int, error) { return 7, nil },
 				func(int, error) { t.Error("the result was called late") })
 			<-time.After(2 * time.Second)
-			if n, err := c.wait(); n != 7 || err != nil {
-				t.Fatalf("got %d, %v, want 7", n, err)
-			}
+			expect.Equal(t, must.Get(c.wait())(t), 7, "result")
 		}
 		calls.Wait()
 	})

@@ -244,9 +244,7 @@ func TestRecovery_RebuildsIndex(t *testing.T) {
 	must.OK(t, os.Truncate(index, info.Size()-15))
 	s := start(t, config(dir))
 	must.OK(t, s.Close())
-	if after, err := os.Stat(index); err != nil || after.Size() != info.Size() {
-		t.Errorf("the index has %d bytes, %v, want %d", after.Size(), err, info.Size())
-	}
+	expect.Equal(t, must.Get(os.Stat(index))(t).Size(), info.Size(), "bytes of the index")
 }
 
 func wantFull(t *testing.T, err error, cfg embedded.Config) {

@@ -167,9 +167,7 @@ func TestWaiting_OmitsDeferred(t *testing.T) {
 	g := generatorWith(t, cfg, Deps{Rows: d})
 	expect := func(when string, want int) {
 		t.Helper()
-		if n, err := g.Waiting(t.Context(), poolstest.Owner); err != nil || n != want {
-			t.Errorf("%s: %d waiting, %v, want %d", when, n, err, want)
-		}
+		expect.Equal(t, must.Get(g.Waiting(t.Context(), poolstest.Owner))(t), want, "%s: waiting", when)
 	}
 	expect("at first", 16)
 	r := request("v1")

@@ -455,12 +455,8 @@ func TestPool_AndWaiting(t *testing.T) {
 	if p, err := g.Pool(t.Context(), poolstest.Owner, "nowhere", 4); err != nil || p.Total != 0 || p.Items == nil {
 		t.Errorf("got %+v, %v, want an empty list", p, err)
 	}
-	if n, err := g.Waiting(t.Context(), poolstest.Owner); err != nil || n != MaxWaiting {
-		t.Errorf("%d waiting, %v, want %d", n, err, MaxWaiting)
-	}
+	expect.Equal(t, must.Get(g.Waiting(t.Context(), poolstest.Owner))(t), MaxWaiting, "waiting")
 	few := newFakePools(3)
 	poolstest.Deliver(few.rows, "related", poolstest.Delivered{Pin: poolstest.PinID(0), Version: 1, PoolScore: 5, PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}})
-	if n, err := generatorOf(t, few).Waiting(t.Context(), poolstest.Owner); err != nil || n != 3 {
-		t.Errorf("%d waiting, %v, want 3: a pin in two pools counts once", n, err)
-	}
+	expect.Equal(t, must.Get(generatorOf(t, few).Waiting(t.Context(), poolstest.Owner))(t), 3, "waiting: a pin in two pools counts once")
 }

@@ -83,9 +83,7 @@ func TestSetup_ApplyThenVerify(t *testing.T) {
 	for _, name := range Tables() {
 		want = append(want, "PUT /schemas/"+name, "PUT /tables/"+name)
 	}
-	if got, err := setup.Verify(t.Context()); err != nil || !slices.Equal(got, missing) {
-		t.Errorf("before: got %q, %v", got, err)
-	}
+	expect.NoDiff(t, missing, must.Get(setup.Verify(t.Context()))(t), "missing before")
 	for range 2 {
 		must.OK(t, setup.Apply(t.Context()))
 	}
