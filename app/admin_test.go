@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/serving/auth"
@@ -40,9 +41,8 @@ func TestAdmin_RejectsCrossSiteRequestsAndForeignNames(t *testing.T) {
 				if strings.Contains(path, "profile?") && c.want == http.StatusOK {
 					continue // a profile takes a second
 				}
-				if got := admin("http://"+c.host+path, "Sec-Fetch-Site", c.site); got != c.want {
-					t.Errorf("insecure %t, %s of %s from %q: got %d, want %d", insecure, path, c.host, c.site, got, c.want)
-				}
+				got := admin("http://"+c.host+path, "Sec-Fetch-Site", c.site)
+				expect.Equal(t, got, c.want, "insecure %t, %s of %s from %q", insecure, path, c.host, c.site)
 			}
 		}
 	}
@@ -64,9 +64,8 @@ func TestAdmin_ServesOnlyMetricsWithTokenBeyondLoopback(t *testing.T) {
 		{"/debug/pprof/", "Bearer " + token, 404},
 		{"/debug/pprof/heap", "Bearer " + token, 404},
 	} {
-		if got := admin("http://process-1:6060"+c.path, "Authorization", c.authorization); got != c.want {
-			t.Errorf("%s with %.10q: got %d, want %d", c.path, c.authorization, got, c.want)
-		}
+		got := admin("http://process-1:6060"+c.path, "Authorization", c.authorization)
+		expect.Equal(t, got, c.want, "%s with %.10q", c.path, c.authorization)
 	}
 }
 

@@ -43,9 +43,8 @@ func getAs(t *testing.T, token, url string) (res *http.Response, body string) {
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	must.OK(t, err)
 	req.Header.Set("Authorization", "Bearer "+token)
-	if res, err = http.DefaultClient.Do(req); err != nil {
-		t.Fatal(err)
-	}
+	res, err = http.DefaultClient.Do(req)
+	must.OK(t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	must.OK(t, err)
@@ -77,9 +76,7 @@ func TestAuth_ProtectsEveryRoute(t *testing.T) {
 	} {
 		expect.Equal(t, s.with(c.token, c.path), c.want, "%s with the token %.20q", c.path, c.token)
 	}
-	if text := (httpAPI{t, "http://" + cfg.Admin}).get("/metrics"); !strings.Contains(text, "smartfeed_http_request_duration_seconds") {
-		t.Errorf("metrics at the admin address: got %.200s", text)
-	}
+	expect.Contains(t, httpAPI{t, "http://" + cfg.Admin}.get("/metrics"), "smartfeed_http_request_duration_seconds", "metrics at the admin address")
 	s.checkCommandTokens(operator)
 }
 

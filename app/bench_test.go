@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tools/bench"
 )
 
@@ -24,12 +26,10 @@ func TestBench_MeasuresAndCleansUp(t *testing.T) {
 			t.Errorf("%s: %+v", l.Name, l)
 		}
 	}
-	if out, err = s.run("erase", "user:b-reader-1", "-o", "json"); err != nil || !strings.Contains(out, "deleted_before") {
-		t.Errorf("erase a reader again: %v, %s", err, out)
-	}
-	if out, err = s.run("query", "get", "users/user:b-watcher-1/pools?source=following", "-o", "json"); err != nil || !strings.Contains(out, `"total":0`) {
-		t.Errorf("the pool of a watcher: %v, %s", err, out)
-	}
+	out = must.Get(s.run("erase", "user:b-reader-1", "-o", "json"))(t)
+	expect.Contains(t, out, "deleted_before", "erase a reader again")
+	out = must.Get(s.run("query", "get", "users/user:b-watcher-1/pools?source=following", "-o", "json"))(t)
+	expect.Contains(t, out, `"total":0`, "the pool of a watcher")
 	out, err = s.run("bench", "--prefix", "c", "--for", "300ms", "--warm-up", "0s", "--timeout", "1m", "--rate", "20",
 		"--users", "2", "--pins", "1")
 	if err != nil || !strings.Contains(out, "\nvisits ") || !strings.Contains(out, "\npublish ") {

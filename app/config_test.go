@@ -24,9 +24,7 @@ func TestConfig_Validate(t *testing.T) {
 	} {
 		cfg := DefaultConfig()
 		change(&cfg)
-		if err := cfg.Validate(); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("got error %v, want %q in it", err, want)
-		}
+		expect.Error(t, cfg.Validate(), want, "Validate")
 	}
 }
 

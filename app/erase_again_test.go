@@ -47,9 +47,7 @@ func TestEraseAgain_AfterRestoreOfOlderCopy(t *testing.T) {
 	replaceDir(t, backup, cfg.Dir)
 
 	s = start(t, cfg)
-	if out, err := s.run("erase", erased); err != nil {
-		t.Fatalf("erase: %v: %s", err, out)
-	}
+	must.Get(s.run("erase", erased))(t)
 	out, err := s.run("erase", "list")
 	if err != nil || !strings.HasPrefix(out, erased+" ") || strings.Count(out, "\n") != 1 {
 		t.Fatalf("erase list: %v: %q", err, out)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/auth"
@@ -241,7 +242,5 @@ func TestBrokerHealth_ReportsRefusedConnections(t *testing.T) {
 	go func() { ended <- r.Run(ctx) }()
 	eventually.True(t, "the brokers are unavailable", r.unavailable)
 	cancel()
-	if err := <-ended; err != nil {
-		t.Errorf("Run: got error %v", err)
-	}
+	expect.Error(t, <-ended, "", "Run")
 }

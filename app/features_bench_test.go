@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/measure"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -52,9 +53,7 @@ func startBench(b *testing.B) *benchProduct {
 	go func() { ended <- p.Run(ctx) }()
 	b.Cleanup(func() {
 		cancel()
-		if err := errors.Join(<-ended, p.Close()); err != nil {
-			b.Errorf("stop: %v", err)
-		}
+		expect.Error(b, errors.Join(<-ended, p.Close()), "", "stop")
 	})
 	if p.Ready(b.Context()) != nil {
 		b.Fatal("not ready")

@@ -114,9 +114,7 @@ func TestFeatureLog_RecordsAndVerifiesResponses(t *testing.T) {
 			t.Errorf("%+v: want a late value, and no other difference", d)
 		}
 	}
-	if _, err := s.run("features", "verify", "--features_file", cfg.FeaturesFile); err != nil {
-		t.Errorf("verify with text output: %v", err)
-	}
+	must.Get(s.run("features", "verify", "--features_file", cfg.FeaturesFile))(t)
 	define(t, cfg.FeaturesFile, definitions+"  - {name: added, entity: user, aggregate: count}\n")
 	eventually.True(t, "the added definition is active", func() bool {
 		return slices.ContainsFunc(s.features.Definitions(), func(d feature.Definition) bool { return d.Name == "added" })
@@ -339,9 +337,7 @@ func newIngestingPinot(t *testing.T) *ingestingPinot {
 		if r.Context().Err() != nil { // the caller has disconnected
 			return
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		expect.Error(t, err, "", "ends of %s", topic)
 		segments := map[string]any{}
 		for p, end := range ends[topic] {
 			at := int64(0)

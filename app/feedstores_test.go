@@ -71,9 +71,7 @@ func TestOpenFeedStore_FillsEachStoreWithItsOwnGroup(t *testing.T) {
 		cfg.FeedStore.Cassandra.Primary.Hosts, cfg.FeedStore.Cassandra.Standby.Hosts = c.primary, c.standby
 		p, err := openApp(t.Context(), cfg, slog.New(slog.DiscardHandler),
 			[]opener{(*App).openBroker, (*App).openStreams, (*App).openFeedStore, (*App).openSinks, (*App).openFeed})
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		must.OK(t, err)
 		var groups, components, waited []string
 		for _, component := range p.components {
 			switch {

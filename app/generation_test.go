@@ -167,9 +167,7 @@ func TestGeneration_KeepsUsersOfPreviousOne(t *testing.T) {
 	s.publish(event(time.Now(), "late", "follows", "user:late", "follow", "interest:tea", nil))
 	both := []schemas.UserID{"user:early", "user:late"}
 	before := s.poolsOf(both)
-	if total := before["user:late interest"].Total; total != 10 {
-		t.Fatalf("the pool of the late user has %d pins", total)
-	}
+	expect.Equal(t, before["user:late interest"].Total, 10, "pins in the pool of the late user")
 	s.rebuilt("user:late")
 	if done := s.generate("all"); done.Generation != 3 || done.Rebuilt.Users != 2 {
 		t.Errorf("built %+v", done)
@@ -282,9 +280,7 @@ func TestGeneration_CutsOverUnderLoad(t *testing.T) {
 	l := s.startLife(20)
 	l.run()
 	for want := 2; want <= 3; want++ {
-		if done := s.generate("all"); done.Generation != want {
-			t.Errorf("built %+v, want generation %d", done, want)
-		}
+		expect.Equal(t, s.generate("all").Generation, want, "generation built")
 	}
 	pins := l.published.Load()
 	eventually.True(t, "authors still publish", func() bool { return l.published.Load() >= pins+30 })
@@ -308,9 +304,7 @@ func TestGeneration_ResumesAndAborts(t *testing.T) {
 		s.interrupt(topics.Pools, "rebuilt", 110, `"smartfeed rebuild all" resumes`, "rebuild", "all", "--rate", "50")
 		l.publish(5)
 		if then == "aborted" {
-			if out, err := s.run("rebuild", "all", "--abort"); err != nil {
-				t.Fatalf("give up: %v %s", err, out)
-			}
+			must.Get(s.run("rebuild", "all", "--abort"))(t)
 			l.publish(5)
 			l.check()
 			continue

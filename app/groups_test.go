@@ -23,9 +23,7 @@ func TestGroups_MatchCatalogue(t *testing.T) {
 			t.Errorf("%s does not read %s, so its members do not own the partitions", g.name, g.owners)
 		}
 	}
-	if want := topics.RowGroups(); !slices.Equal(names, want) {
-		t.Errorf("got %v, want %v", names, want)
-	}
+	expect.NoDiff(t, topics.RowGroups(), names, "names")
 }
 
 func TestOpen_RejectsInvalidGroups(t *testing.T) {

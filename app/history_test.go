@@ -45,9 +45,9 @@ func TestFeatureHistory_EqualsServedValues(t *testing.T) {
 	in, out := filepath.Join(dir, "rows.jsonl"), filepath.Join(dir, "out.jsonl")
 	must.OK(t, os.WriteFile(in, []byte(rows.String()), 0o600))
 	features := strings.Join(names, ",") + ",@pairs"
-	if text, err := s.run("features", "history", "--rows", in, "--features", features, "--out", out, "--features_file", cfg.FeaturesFile); err != nil || !strings.Contains(text, "wrote 24 rows") {
-		t.Fatalf("history: %v: %s", err, text)
-	}
+	args := []string{"features", "history", "--rows", in, "--features", features, "--out", out, "--features_file", cfg.FeaturesFile}
+	text := must.Get(s.run(args...))(t)
+	expect.Contains(t, text, "wrote 24 rows", "history")
 	values := 0
 	lines := strings.Split(strings.TrimSpace(string(must.Get(os.ReadFile(out))(t))), "\n")
 	for i, line := range lines {

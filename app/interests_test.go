@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // A term that many authors use becomes an interest when an operator accepts it. Users who act on its pins get the interest
@@ -48,8 +49,6 @@ func TestInterests_FollowDecisions(t *testing.T) {
 	s.publish(event(time.Now(), "save", "actions", "user:reader", "save", "pin:3", nil), event(time.Now(), "click", "actions", "user:stranger", "click", "pin:3", nil))
 	says("/v1/users/user:reader/interests", `"interest":"interest:oolong"`, `"interest":"interest:drinks"`, `"pin":"pin:3","verb":"save"`)
 	says("/v1/interests/interest:oolong/engagement", `"source":"following","counts":{"impression":6,"save":1}`, `"source":"direct","counts":{"click":1}`)
-	if out, err := s.run("erase", "user:reader"); err != nil {
-		t.Fatalf("erase: %v %s", err, out)
-	}
+	must.Get(s.run("erase", "user:reader"))(t)
 	says("/v1/users/user:reader/interests", `{"interests":[]}`)
 }

@@ -31,10 +31,7 @@ func lastfmSet(t *testing.T) string {
 	if text == "" {
 		return lastfmDir(t)
 	}
-	scale, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		t.Fatalf("%s: %v", lastfmScale, err)
-	}
+	scale := must.Get(strconv.ParseFloat(text, 64))(t)
 	return generated(t, scale)
 }
 

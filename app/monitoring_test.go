@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"go.yaml.in/yaml/v3"
@@ -345,9 +344,7 @@ func TestAlerts_HaveRunbooks(t *testing.T) {
 		sections[name] = body
 	}
 	rules := alerts(t)
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(rules)), slices.Sorted(maps.Keys(sections))); diff != "" {
-		t.Errorf("sections of docs/operations/runbooks.md (-alerts +sections):\n%s", diff)
-	}
+	expect.NoDiff(t, slices.Sorted(maps.Keys(rules)), slices.Sorted(maps.Keys(sections)), "sections of docs/operations/runbooks.md")
 	severities := map[string]string{"page": "\n**Page.** ", "ticket": "\n**Ticket.** "}
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
 		if url, want := rules[name].Annotations["runbook_url"], "/docs/operations/runbooks.md#"+strings.ToLower(name); !strings.HasSuffix(url, want) {

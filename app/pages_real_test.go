@@ -26,6 +26,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/measure"
 	"github.com/smartfeed/smartfeed/internal/testkit/cassandratest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
@@ -509,9 +510,7 @@ func (p *pagesProduct) through(t *testing.T, s pageState, n int) passed {
 	before := p.counters()
 	var err error
 	r := p.request(n, func() { err = s.strike() })
-	if err != nil {
-		t.Error(err)
-	}
+	expect.Error(t, err, "", "strike")
 	r.counted, r.first = p.counters().since(before), p.first()
 	for _, name := range s.away {
 		if services("ready", name) == nil {
@@ -523,9 +522,7 @@ func (p *pagesProduct) through(t *testing.T, s pageState, n int) passed {
 			t.Errorf("no response of %s was delayed: the fault had no effect", pageStores[i])
 		}
 	}
-	if err := s.heal(); err != nil {
-		t.Error(err)
-	}
+	expect.Error(t, s.heal(), "", "heal")
 	return r
 }
 

@@ -62,9 +62,8 @@ func TestStatus_CoversAllProcesses(t *testing.T) {
 	}
 	front.publish(history.events...)
 	for i := range 20 {
-		if n := len(get[pinList](front.api(), fmt.Sprintf("/v1/users/user:s%d/feed?limit=20", i)).Items); n != 20 {
-			t.Fatalf("the visit has %d new pins, want 20", n)
-		}
+		items := get[pinList](front.api(), fmt.Sprintf("/v1/users/user:s%d/feed?limit=20", i)).Items
+		expect.Equal(t, len(items), 20, "new pins of the visit")
 	}
 	s := ask()
 	if len(s.Unavailable) != 0 || len(s.Processes) != 3 || s.Processes[0].Address != own {

@@ -135,9 +135,7 @@ func launchWith(t *testing.T, o Options, pieces []opener) *started {
 	s := &started{App: p, t: t}
 	s.stop = func() {
 		cancel()
-		if err := errors.Join(<-ended, p.Close()); err != nil {
-			t.Errorf("stop: %v", err)
-		}
+		expect.Error(t, errors.Join(<-ended, p.Close()), "", "stop")
 		s.stop = func() {}
 	}
 	t.Cleanup(func() { s.stop() })

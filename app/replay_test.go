@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/smartfeed/smartfeed/internal/ops/generations"
@@ -225,9 +224,8 @@ func testReplay(t *testing.T, cfg, changed Config, events []map[string]any) {
 	again := s.poolsOf([]schemas.UserID{"user:reader-0", "user:reader-1"})
 	s.replay("following")
 	s.replay("user:reader-0")
-	if diff := cmp.Diff(again, s.poolsOf([]schemas.UserID{"user:reader-0", "user:reader-1"}), cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("pools after a second replay (-before +after):\n%.3000s", diff)
-	}
+	got := s.poolsOf([]schemas.UserID{"user:reader-0", "user:reader-1"})
+	expect.NoDiffBut(t, cmpopts.EquateEmpty(), again, got, "pools after a second replay")
 }
 
 // checkCards checks that cards have the quality of the current rules.
@@ -260,9 +258,7 @@ func TestReplay_ResumesAndAborts(t *testing.T) {
 	s.interrupt(topics.Pools, "rebuilt", 2, `"smartfeed replay all" resumes it`, building...)
 	s.checkRejected("replay all", "replay", "following")
 	s.checkRejected("replay all", "rebuild", "all")
-	if out, err := s.run("replay", "all", "--abort"); err != nil {
-		t.Errorf("abort: %v %s", err, out)
-	}
+	must.Get(s.run("replay", "all", "--abort"))(t)
 	s.interrupt(topics.Pools, "rebuilt", 2, `"smartfeed replay all" resumes it`, building...)
 	if done := s.replay("all"); done.Events != nil || done.Built.Copied != nil || done.Built.Generation != 3 {
 		t.Errorf("resumed: %+v, %+v", done.Events, done.Built)

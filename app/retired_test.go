@@ -47,16 +47,10 @@ func TestErase_CountsRowsOfRetiredGenerations(t *testing.T) {
 	if left := erase(); len(left) != 1 || strings.HasPrefix(left[0], "0 ") {
 		t.Errorf("of the changelog of the retired generation: %q, want a number of rows", left)
 	}
-	if _, err := os.Stat(s.localRows(2)); err != nil {
-		t.Errorf("local rows of the active generation: %v", err)
-	}
+	must.Get(os.Stat(s.localRows(2)))(t)
 	s.prune()
-	if left := erase(); len(left) != 0 {
-		t.Errorf("of the deleted changelog of the retired generation: %q", left)
-	}
-	if out, err := s.run("topics", "verify"); err != nil {
-		t.Errorf("topics verify: %v: %s", err, out)
-	}
+	expect.Equal(t, len(erase()), 0, "topics with the user, when the changelog of the retired generation is deleted")
+	must.Get(s.run("topics", "verify"))(t)
 	s.publish(event(time.Now(), "after", "follows", "user:reader", "follow", "user:author-2", nil))
 	edges, err := s.store.Edges(t.Context(), "user:reader", []schemas.ID{"user:author-2"})
 	if err != nil || len(edges) != 1 {
@@ -79,9 +73,7 @@ func TestPoolGenerations_RemovesRetiredLocalRowsAtStart(t *testing.T) {
 	must.OK(t, os.MkdirAll(filepath.Join(retired, "0"), 0o750))
 	s = start(t, cfg)
 	expect.Is(t, expect.ErrorOf(os.Stat(retired)), fs.ErrNotExist, "%s", retired)
-	if _, err := os.Stat(active); err != nil {
-		t.Errorf("local rows of the active generation: %v", err)
-	}
+	must.Get(os.Stat(active))(t)
 }
 
 // prune deletes the topics of retired generations after the process has left them.

@@ -113,9 +113,7 @@ func TestServe_EachProcessHasEveryUser(t *testing.T) {
 		eventually.True(t, s.url("")+" knows everybody", func() bool { return s.hasActions(users, 12) })
 	}
 
-	if out, err := first.run("erase", users[0]); err != nil {
-		t.Fatalf("erase: %v: %s", err, out)
-	}
+	must.Get(first.run("erase", users[0]))(t)
 	second.stop()
 	must.OK(t, os.RemoveAll(lost.Dir))
 	second = startPieces(t, lost, serving())

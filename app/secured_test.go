@@ -271,9 +271,7 @@ func allow(t *testing.T, adm *kadm.Client, printed string) {
 		if err == nil && results[0].Err != nil {
 			err = results[0].Err
 		}
-		if err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
+		must.OK(t, err)
 	}
 }
 
@@ -286,9 +284,7 @@ func parseACL(t *testing.T, args []string) *kadm.ACLBuilder {
 	names := flags.StringArray("operation", nil, "")
 	topic, group, id := flags.String("topic", "", ""), flags.String("group", "", ""), flags.String("transactional-id", "", "")
 	pattern := flags.String("resource-pattern-type", "literal", "")
-	if err := flags.Parse(args); err != nil {
-		t.Fatalf("%v: %v", args, err)
-	}
+	must.OK(t, flags.Parse(args))
 	b := kadm.NewACLs().Allow(*principal).AllowHosts()
 	switch {
 	case *topic != "":

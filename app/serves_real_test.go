@@ -67,10 +67,7 @@ func actionsIn(t *testing.T) int {
 	if text == "" {
 		return 1_000_000
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("%s: %v", servesActions, err)
-	}
+	n := must.Get(strconv.Atoi(text))(t)
 	return n
 }
 

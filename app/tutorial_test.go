@@ -72,9 +72,7 @@ func runTutorial(t *testing.T, file string) {
 		s.compare(t, out)
 		printed = rest
 	}
-	if err != nil {
-		t.Errorf("the session ended with %v\n%s", err, printed)
-	}
+	expect.Error(t, err, "", "end of the session, after %s", printed)
 }
 
 // The Go code in the tutorials must be code of the examples.

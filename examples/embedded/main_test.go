@@ -29,9 +29,7 @@ func checkTempDir(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
 	t.Cleanup(func() {
-		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-			t.Errorf("temporary files remain: %v, %v", left, err)
-		}
+		expect.Equal(t, len(must.Get(os.ReadDir(dir))(t)), 0, "remaining temporary files")
 	})
 }
 

@@ -54,9 +54,7 @@ func TestCommands_HaveValidExamples(t *testing.T) {
 		}
 		expect.Contains(t, out, "\nExamples:\n", "%s --help", c.CommandPath())
 		for line := range strings.Lines(c.Example) {
-			if err := understood(line); err != nil {
-				t.Errorf("%s: %q: %v", c.CommandPath(), strings.TrimSpace(line), err)
-			}
+			expect.Error(t, understood(line), "", "%s: %q", c.CommandPath(), strings.TrimSpace(line))
 			expect.Contains(t, line, c.CommandPath(), "an example of %s", c.CommandPath())
 		}
 	}
@@ -247,12 +245,8 @@ func TestTopicsApply_CreatesNothingOnARealClusterWithoutANumberOfPartitions(t *t
 		_, err := run(t, append(args, "--kafka", c.ListenAddrs()[0], "--dir", t.TempDir())...)
 		expect.Error(t, err, "partitions: is not set", "%v", args)
 	}
-	if have, err := adm.ListTopics(t.Context()); err != nil || len(have) > 0 {
-		t.Errorf("there are %d topics, %v, want none", len(have), err)
-	}
-	if _, err := run(t, "topics", "apply", "--kafka", c.ListenAddrs()[0], "--partitions", "2"); err != nil {
-		t.Error(err)
-	}
+	expect.Equal(t, len(must.Get(adm.ListTopics(t.Context()))(t)), 0, "topics")
+	must.Get(run(t, "topics", "apply", "--kafka", c.ListenAddrs()[0], "--partitions", "2"))(t)
 	have, err := adm.ListTopics(t.Context(), topics.Pins)
 	if n := len(have[topics.Pins].Partitions); err != nil || n != 2 {
 		t.Errorf("%s has %d partitions, %v, want 2", topics.Pins, n, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -37,17 +38,13 @@ func TestDocuments_HaveValidCommands(t *testing.T) {
 		for _, m := range regexp.MustCompile("(?m)^ {4}((?:bin/)?smartfeed .*)$|`((?:bin/)?smartfeed [^`]*)`").FindAllSubmatch(text, -1) {
 			line, _, _ := strings.Cut(strings.Join(strings.Fields(string(m[1])+string(m[2])), " "), " #")
 			commands++
-			if err := understood(line); err != nil {
-				t.Errorf("%s: %q: %v", name, line, err)
-			}
+			expect.Error(t, understood(line), "", "%s: %q", name, line)
 		}
 		for _, m := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1) {
 			files++
 			cfg, file := app.DefaultConfig(), filepath.Join(t.TempDir(), "smartfeed.yaml")
 			must.OK(t, os.WriteFile(file, m[1], 0o600))
-			if err := config.Load(&cfg, config.Source{File: file}); err != nil {
-				t.Errorf("%s: %v in\n%s", name, err, m[1])
-			}
+			expect.Error(t, config.Load(&cfg, config.Source{File: file}), "", "%s: %s", name, m[1])
 		}
 	}
 	if commands < 40 || files < 3 {
@@ -62,15 +59,11 @@ func TestDocuments_HaveValidEventsAndFeatures(t *testing.T) {
 		text := must.Get(os.ReadFile(name))(t)
 		for _, line := range regexp.MustCompile(`(?m)^ *(\{"stream":.*\})$`).FindAllSubmatch(text, -1) {
 			events++
-			if _, err := schemas.ParseLine(line[1]); err != nil {
-				t.Errorf("%s: %s: %v", name, line[1], err)
-			}
+			expect.Error(t, expect.ErrorOf(schemas.ParseLine(line[1])), "", "%s: %s", name, line[1])
 		}
 		for _, line := range regexp.MustCompile(`(?m)^ *(- \{name: .*, entity: .*\})$`).FindAllSubmatch(text, -1) {
 			features++
-			if _, err := feature.Parse(name, append([]byte("features:\n  "), line[1]...)); err != nil {
-				t.Errorf("%s: %s: %v", name, line[1], err)
-			}
+			expect.Error(t, expect.ErrorOf(feature.Parse(name, append([]byte("features:\n  "), line[1]...))), "", "%s: %s", name, line[1])
 		}
 	}
 	if events < 4 || features < 1 {

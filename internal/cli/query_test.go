@@ -208,18 +208,12 @@ func TestRequests_PrintJSONUnchanged(t *testing.T) {
 // The server rejects a request other than the recorded one.
 func TestQuery_SendsIDsUnchanged(t *testing.T) {
 	addr := newServer(t)
-	if _, err := query(t, addr, "feed", "user:a/../b?c=%2F ä", "--feed", "plain", "--limit", "7"); err != nil {
-		t.Error(err)
-	}
+	must.Get(query(t, addr, "feed", "user:a/../b?c=%2F ä", "--feed", "plain", "--limit", "7"))(t)
 	if _, err := query(t, addr, "feed", "user:a", "--peek", "--feed", "plain", "--all"); err != nil { // older pages are no peeks
 		t.Error(err)
 	}
-	if _, err := query(t, addr, "features", "--set", "ranking", "--user", "user:a"); err != nil {
-		t.Error(err)
-	}
-	if _, err := query(t, addr, "features", "interests", "--pair", "user:a|b|pin:1|pin:2", "--pin", "pin:a,b", "--at", "2026-11-20T10:00:00Z"); err != nil {
-		t.Error(err)
-	}
+	must.Get(query(t, addr, "features", "--set", "ranking", "--user", "user:a"))(t)
+	must.Get(query(t, addr, "features", "interests", "--pair", "user:a|b|pin:1|pin:2", "--pin", "pin:a,b", "--at", "2026-11-20T10:00:00Z"))(t)
 }
 
 func TestQuery_ExplainsErrors(t *testing.T) {

@@ -109,9 +109,8 @@ func TestExecute_NamesEveryMistakeOfACommandLine(t *testing.T) {
 func TestExecute_WarnsOnceOfKubernetesServices(t *testing.T) {
 	environ := []string{"SMARTFEED_PORT=tcp://10.96.0.10:8080", "SMARTFEED_SERVICE_HOST=10.96.0.10"}
 	var out, errOut bytes.Buffer
-	if code := Execute(t.Context(), []string{"config", "show"}, environ, strings.NewReader(""), &out, &errOut); code != 0 {
-		t.Fatalf("exit code %d: %s", code, errOut.String())
-	}
+	code := Execute(t.Context(), []string{"config", "show"}, environ, strings.NewReader(""), &out, &errOut)
+	expect.Equal(t, code, 0, "exit code with %s", &errOut)
 	if n := strings.Count(errOut.String(), "level=WARN"); n != 1 || !strings.Contains(errOut.String(), "SMARTFEED_SERVICE_HOST") {
 		t.Errorf("%d warnings, want one that names the variables:\n%s", n, errOut.String())
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 func TestUsagef_WrapsError(t *testing.T) {
@@ -17,9 +18,8 @@ func TestUsagef_WrapsError(t *testing.T) {
 
 func TestPrintJSON(t *testing.T) {
 	var out bytes.Buffer
-	if err := PrintJSON(&out, map[string]int{"a": 1}); err != nil || out.String() != "{\n  \"a\": 1\n}\n" {
-		t.Errorf("got %q, %v", out.String(), err)
-	}
+	must.OK(t, PrintJSON(&out, map[string]int{"a": 1}))
+	expect.Equal(t, out.String(), "{\n  \"a\": 1\n}\n", "JSON")
 }
 
 func TestCount_UsesPluralExceptForOne(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
@@ -71,9 +70,7 @@ func TestLoad_LaterSourcesOverride(t *testing.T) {
 	must.OK(t, err)
 	want := &product{Dir: "fromenv", Kafka: []string{"d:1", "e:2"}, Loud: true,
 		Pools: pool{Cap: 9, HalfLife: 90 * time.Second}, Shares: map[string]float64{"related": 0.5, "interest": 0.25}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	expect.NoDiff(t, want, got, "loaded configuration")
 }
 
 func TestLoad_ReportsEveryMistakeWithItsPlace(t *testing.T) {
@@ -113,9 +110,7 @@ func TestLoad_RejectsBadFiles(t *testing.T) {
 		err := Load(defaults(), Source{File: c.file})
 		expect.Error(t, err, c.want, "%s", name)
 	}
-	if err := Load(defaults(), Source{File: write(t, "")}); err != nil {
-		t.Errorf("empty file: %v", err)
-	}
+	must.OK(t, Load(defaults(), Source{File: write(t, "")}))
 }
 
 func TestAddFlags_ShowDefaults(t *testing.T) {
@@ -180,9 +175,7 @@ func TestKeys_DescribeElementsOfLists(t *testing.T) {
 		{Path: "sources[].wait", Type: "duration", Default: "0s", Range: "0s to 1m"},
 		{Path: "sources[].more", Type: "list", Default: "[]", Elements: []Key{{Path: "sources[].more[].share", Type: "number", Default: "0"}}},
 	}}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	expect.NoDiff(t, want, got, "configuration")
 }
 
 func TestValues_CanBePrintedAsJSON(t *testing.T) {

@@ -22,7 +22,5 @@ func TestReplace_KeepsThePreviousFile(t *testing.T) {
 	expect.Equal(t, string(must.Get(os.ReadFile(path))(t)), "before", "file before")
 	must.OK(t, Replace(path, func(w io.Writer) error { _, err := w.Write([]byte("after")); return err }))
 	expect.Equal(t, string(must.Get(os.ReadFile(path))(t)), "after", "file after")
-	if left := must.Get(os.ReadDir(filepath.Dir(path)))(t); len(left) != 1 {
-		t.Errorf("left %v, want only the file", left)
-	}
+	expect.Equal(t, len(must.Get(os.ReadDir(filepath.Dir(path)))(t)), 1, "files in the directory")
 }

@@ -25,9 +25,8 @@ func TestParts_ListOnlyCompleteFiles(t *testing.T) {
 	must.OK(t, write("2026-11-20", Part{1, 5, 9}, nil))
 	must.OK(t, write("2026-11-21", Part{0, 3, 3}, nil))
 	must.OK(t, write("2026-11-20", Part{1, 10, 19}, nil))
-	if broken := errors.New("broken"); !errors.Is(write("2026-11-20", Part{1, 20, 29}, broken), broken) {
-		t.Error("the error of a writer is lost")
-	}
+	broken := errors.New("broken")
+	expect.Is(t, write("2026-11-20", Part{1, 20, 29}, broken), broken, "error of a writer")
 	day := filepath.Join(p.Dir, "day=2026-11-20")
 	killed := filepath.Join(day, "part-01-000000000020-000000000029.parquet.tmp")
 	must.OK(t, os.WriteFile(killed, []byte("cont"), 0o600))

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 func TestValues(t *testing.T) {
@@ -24,9 +25,7 @@ func TestValues(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	text := []byte("[1,2,3]")
-	if err := Check(text, 4); err != nil {
-		t.Errorf("got %v, want nil", err)
-	}
+	must.OK(t, Check(text, 4))
 	if err := Check(text, 3); err == nil || err.Error() != "response has 4 JSON values: want at most 3" {
 		t.Errorf("got %v, want the number of values", err)
 	}

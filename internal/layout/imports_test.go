@@ -147,9 +147,7 @@ func TestDecisions_CoverDependencies(t *testing.T) {
 	if direct = slices.Compact(direct); len(direct) < 30 {
 		t.Errorf("found only %d direct dependencies", len(direct))
 	}
-	if !slices.Equal(direct, recorded) {
-		t.Errorf("docs/design/decisions.md records %v, the modules require %v", recorded, direct)
-	}
+	expect.NoDiff(t, direct, recorded, "modules of docs/design/decisions.md")
 }
 
 func groupOf(path string) string {
@@ -228,15 +226,10 @@ func (p listed) path() string { return strings.TrimPrefix(p.ImportPath, module) 
 // packages lists the packages of the module.
 func packages(t *testing.T) (all []listed) {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Name,Dir,GoFiles,Imports,TestGoFiles,XTestGoFiles", "./...").Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
+	out := must.Get(exec.Command("go", "list", "-json=ImportPath,Name,Dir,GoFiles,Imports,TestGoFiles,XTestGoFiles", "./...").Output())(t)
 	for dec := json.NewDecoder(strings.NewReader(string(out))); dec.More(); {
 		var p listed
-		if err := dec.Decode(&p); err != nil {
-			t.Fatalf("go list: %v", err)
-		}
+		must.OK(t, dec.Decode(&p))
 		all = append(all, p)
 	}
 	return all

@@ -23,9 +23,7 @@ func TestRun_SendsRequestsWhenDue(t *testing.T) {
 			at = append(at, time.Since(began))
 			return nil
 		}})
-		if want := []time.Duration{0, 250e6, 500e6, 750e6}; !slices.Equal(at, want) {
-			t.Errorf("requests sent at %v, want %v", at, want)
-		}
+		expect.NoDiff(t, []time.Duration{0, 250e6, 500e6, 750e6}, at, "times of requests")
 		if r := results[0]; r.Answered != 4 || r.Done != 4 || r.Latency.Max() != 0 {
 			t.Errorf("got %+v, max %s, want 4 immediate responses", r, r.Latency.Max())
 		}

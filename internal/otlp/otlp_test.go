@@ -98,9 +98,7 @@ func TestExporter_DropsSpansThatCollectorDoesNotAccept(t *testing.T) {
 			if took := time.Since(closing); took > time.Minute { // one timeout of 5 s for all batches
 				t.Errorf("Close took %s", took)
 			}
-			if n := strings.Count(log.String(), "collector rejects traces"); n != 1 {
-				t.Errorf("logged %d warnings of dropped spans, want 1:\n%s", n, log.String())
-			}
+			expect.Equal(t, strings.Count(log.String(), "collector rejects traces"), 1, "warnings of dropped spans in %s", log.String())
 			if strings.Contains(log.String(), "canary") {
 				t.Errorf("the log contains a secret:\n%s", log.String())
 			}
@@ -137,7 +135,5 @@ func TestConfig_ReportsEveryProblem(t *testing.T) {
 			t.Errorf("endpoint %s: got no error", bad)
 		}
 	}
-	if err := otlp.DefaultConfig().Validate(); err != nil {
-		t.Errorf("defaults: %v", err)
-	}
+	must.OK(t, otlp.DefaultConfig().Validate())
 }

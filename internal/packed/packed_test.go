@@ -7,10 +7,10 @@ import (
 	"math"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 type row struct {
@@ -42,15 +42,11 @@ func TestReader_RejectsTruncatedRows(t *testing.T) {
 		}
 		b := want.encode()
 		for _, r := range []*Reader{NewReader(b), NewReader(b).ShareTexts()} {
-			if got, err := decode(r); err != nil || !cmp.Equal(got, want) {
-				t.Fatalf("got %v, %v, want %v", got, err, want)
-			}
+			expect.NoDiff(t, want, must.Get(decode(r))(t), "decoded")
 		}
 		cut := b[:rapid.IntRange(0, len(b)-1).Draw(t, "cut")]
 		for _, torn := range [][]byte{cut, append(b, 0)} {
-			if got, err := decode(NewReader(torn).ShareTexts()); !errors.Is(err, ErrTorn) {
-				t.Errorf("%x of %x: got %v, %v, want ErrTorn", torn, b, got, err)
-			}
+			expect.Is(t, expect.ErrorOf(decode(NewReader(torn).ShareTexts())), ErrTorn, "%x of %x", torn, b)
 		}
 	})
 }

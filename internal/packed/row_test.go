@@ -7,6 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 type visit struct {
@@ -36,17 +39,11 @@ func TestDecode_ReturnsEncodedRowOrError(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := rapid.Make[visit]().Draw(t, "row")
 		b := Encode(&want)
-		if got, err := Decode[visit](b); err != nil || !cmp.Equal(got, want, cmpopts.EquateEmpty(), cmpopts.EquateNaNs()) {
-			t.Fatalf("got %+v, %v, want %+v", got, err, want)
-		}
+		expect.NoDiffBut(t, cmp.Options{cmpopts.EquateEmpty(), cmpopts.EquateNaNs()}, want, must.Get(Decode[visit](b))(t), "decoded")
 		for n := range b {
-			if got, err := Decode[visit](b[:n]); !errors.Is(err, ErrTorn) {
-				t.Fatalf("%d of %d bytes: got %+v, %v, want ErrTorn", n, len(b), got, err)
-			}
+			expect.Is(t, expect.ErrorOf(Decode[visit](b[:n])), ErrTorn, "%d of %d bytes", n, len(b))
 		}
-		if got, err := Decode[visit](append(b, 0)); !errors.Is(err, ErrTorn) {
-			t.Errorf("one byte more: got %+v, %v, want ErrTorn", got, err)
-		}
+		expect.Is(t, expect.ErrorOf(Decode[visit](append(b, 0))), ErrTorn, "one byte more")
 		b[0] = 4
 		var version *VersionError
 		if _, err := Decode[visit](b); !errors.As(err, &version) || *version != (VersionError{Got: 4, Want: 3}) {
@@ -58,7 +55,5 @@ func TestDecode_ReturnsEncodedRowOrError(t *testing.T) {
 func TestDecode_RejectsUnknownFlags(t *testing.T) {
 	b := Encode(&visit{})
 	b[2] = 1 << 2 // after the version and an empty id
-	if got, err := Decode[visit](b); !errors.Is(err, ErrTorn) {
-		t.Errorf("got %+v, %v, want ErrTorn", got, err)
-	}
+	expect.Is(t, expect.ErrorOf(Decode[visit](b)), ErrTorn, "decode %x", b)
 }

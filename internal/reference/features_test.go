@@ -107,9 +107,7 @@ func TestFeaturesFile_DescribesDefinitions(t *testing.T) {
 	_, err := feature.Parse("f", []byte("features: [{aggregate: unknown}]"))
 	expect.Equal(t, strings.Count(err.Error(), ",")+2, len(aggregates()), "aggregates in %v", err)
 	for _, path := range paths() {
-		if _, err := feature.ParsePath(path); err != nil {
-			t.Errorf("path %s: %v", path, err)
-		}
+		expect.Error(t, expect.ErrorOf(feature.ParsePath(path)), "", "path %s", path)
 	}
 }
 

@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 func TestBytes_TextForm(t *testing.T) {
@@ -23,9 +26,8 @@ func TestBytes_TextForm(t *testing.T) {
 func TestBytes_UnmarshalYAML(t *testing.T) {
 	for text, want := range map[string]Bytes{"0": 0, "1_000": 1000, "0x10": 16, "64MiB": 64 << 20, "\"64MiB\"": 64 << 20, "-1": -1} {
 		var got Bytes
-		if err := yaml.Unmarshal([]byte(text), &got); err != nil || got != want {
-			t.Errorf("%s: got %d, %v, want %d", text, got, err, want)
-		}
+		must.OK(t, yaml.Unmarshal([]byte(text), &got))
+		expect.Equal(t, got, want, "%s", text)
 	}
 	for _, text := range []string{"64MB", "64 MiB", "1.5GiB", "many", "[1]", "8388608TiB", "-8388609TiB", "1.5"} {
 		var got struct{ Size, Other Bytes }
@@ -38,7 +40,6 @@ func TestBytes_UnmarshalYAML(t *testing.T) {
 
 func TestBytes_MarshalYAML(t *testing.T) {
 	text, err := yaml.Marshal(map[string]Bytes{"limit": 64 << 20, "none": 0, "odd": 1000})
-	if want := "limit: 64MiB\nnone: 0\nodd: 1000\n"; err != nil || string(text) != want {
-		t.Errorf("got %q, %v, want %q", text, err, want)
-	}
+	must.OK(t, err)
+	expect.Equal(t, string(text), "limit: 64MiB\nnone: 0\nodd: 1000\n", "text")
 }

@@ -148,9 +148,7 @@ func TestProblems_ListsUnmetConditionsAndErrors(t *testing.T) {
 	var none, all Problems
 	none.Want(true, "unused")
 	none.Add(nil)
-	if err := none.Err(); err != nil {
-		t.Errorf("got %v, want no problem", err)
-	}
+	must.OK(t, none.Err())
 	broken := errors.New("broken")
 	all.Want(false, "keep: %d: want at least %d", 1, 2)
 	all.Add(nil, broken)

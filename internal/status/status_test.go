@@ -46,9 +46,7 @@ func TestAddProcesses_SumsGroups(t *testing.T) {
 		{Address: "c:1", Status: says(false, 1, 5, running(0, rows.StageRunning, 7), running(1, rows.StageRunning, 9))},
 		{Address: "d:1", Status: json.RawMessage(`{"groups":`)},
 	}, errors.New("no broker"))
-	if len(s.Groups) != 1 {
-		t.Fatalf("%d groups, want one", len(s.Groups))
-	}
+	expect.Equal(t, len(s.Groups), 1, "groups")
 	g := s.Groups[0]
 	if g.Restarts != 2 || g.Starts != 4 || g.Ready || !g.Joined || g.PerSecond != 3 || g.Counters.Records != 6 || g.Counters.DeadLetters != 2 || g.Effects["deliveries"] != 4 {
 		t.Errorf("group %+v, want the sums of both processes", g)

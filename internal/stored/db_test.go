@@ -40,9 +40,7 @@ func TestDB_CloseWaitsForUse(t *testing.T) {
 	close(leave)
 	must.OK(t, errors.Join(<-used, <-closed))
 	expect.Is(t, db.Use(func(*pebble.DB) error { return nil }), errClosed, "use of a closed database")
-	if err := db.Close(); err != nil {
-		t.Errorf("close again: %v", err)
-	}
+	expect.Error(t, db.Close(), "", "close again")
 }
 
 func TestLogger_WritesOnlyErrors(t *testing.T) {

@@ -107,9 +107,8 @@ func TestNewWriter_Columns(t *testing.T) {
 		"smartfeed.labels": `{"hide":"1h0m0s","save":"24h0m0s"}`, "smartfeed.outputs": `["save","proba[1]"]`, "smartfeed.topic": `"id"`,
 		"smartfeed.features": `["age","taste"]`,
 	} {
-		if got, _ := f.Lookup(key); got != want {
-			t.Errorf("metadata %s: got %s, want %s", key, got, want)
-		}
+		got, _ := f.Lookup(key)
+		expect.Equal(t, got, want, "metadata %s", key)
 	}
 }
 
@@ -136,9 +135,7 @@ func TestOpen_UnitesOutputs(t *testing.T) {
 	for name, outputs := range map[string][]string{"a": nil, "b": layout.Outputs, "c": {"proba[1]", "hide"}} {
 		write(t, filepath.Join(dir, name+".parquet"), training.Layout{Outputs: outputs, Labels: layout.Labels, Topic: layout.Topic})
 	}
-	if got, want := must.Get(training.Open(dir))(t).Outputs, []string{"save", "proba[1]", "hide"}; !cmp.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	expect.NoDiff(t, []string{"save", "proba[1]", "hide"}, must.Get(training.Open(dir))(t).Outputs, "outputs")
 }
 
 func TestOpen_Errors(t *testing.T) {

@@ -33,8 +33,6 @@ func Do(t *testing.T, at cassandra.Cluster, statements ...string) {
 	}
 	defer session.Close()
 	for _, statement := range statements {
-		if err := session.Query(statement).ExecContext(t.Context()); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
+		must.OK(t, session.Query(statement).ExecContext(t.Context()))
 	}
 }

@@ -39,9 +39,8 @@ func TestCut_LosesOnlyResponses(t *testing.T) {
 		must.OK(t, client.ProduceSync(t.Context(), &kgo.Record{Topic: "t"}).FirstErr())
 	}
 	ends := must.Get(admin.ListEndOffsets(t.Context(), "t"))(t)
-	if end, _ := ends.Lookup("t", 0); end.Offset != records {
-		t.Errorf("the log ends at %d, want %d", end.Offset, records)
-	}
+	end, _ := ends.Lookup("t", 0)
+	expect.Equal(t, end.Offset, records, "end of the log")
 	if got := n.Hits(kmsg.Produce); got < records/2 {
 		t.Errorf("%d responses lost, want at least %d", got, records/2)
 	}
@@ -85,7 +84,5 @@ func TestHold_BlocksTrafficUntilRelease(t *testing.T) {
 	case <-time.After(20 * time.Millisecond):
 	}
 	n.Release()
-	if err := <-done; err != nil {
-		t.Errorf("after Release: %v", err)
-	}
+	expect.Error(t, <-done, "", "after Release")
 }

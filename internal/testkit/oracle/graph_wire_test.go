@@ -55,9 +55,8 @@ func newPipeline(t *testing.T, cfg pools.Config) *pipeline {
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	var err error
-	if p.publisher, err = topics.NewPublisher(p.Kafka, p.Streams); err != nil {
-		t.Fatal(err)
-	}
+	p.publisher, err = topics.NewPublisher(p.Kafka, p.Streams)
+	must.OK(t, err)
 	t.Cleanup(p.publisher.Close)
 	p.deleted = topics.DeletedUsers{GlobalTable: topics.NewGlobalTable(p.Kafka, p.Streams.UsersDeleted, "test", log)}
 	slots := topics.NewGlobalTable(p.Kafka, p.Streams.RecentsPulled, "test", log)

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
@@ -83,15 +82,12 @@ ok       two           fine
 1 problem, 1 warning
 `
 	var text, js bytes.Buffer
-	if err := r.Text(&text); err != nil || text.String() != want {
-		t.Errorf("text: %v (-want +got):\n%s", err, cmp.Diff(want, text.String()))
-	}
+	must.OK(t, r.Text(&text))
+	expect.Equal(t, text.String(), want, "text")
 	if err := r.Err(); err == nil || err.Error() != "1 problem found" {
 		t.Errorf("got error %v, want one problem", err)
 	}
-	if err := doctor.NewReport("v1", results[1:]).Err(); err != nil {
-		t.Errorf("without a problem: got error %v", err)
-	}
+	expect.Error(t, doctor.NewReport("v1", results[1:]).Err(), "", "without a problem")
 	var back struct {
 		Problems, Warnings int
 		Checks             []struct {

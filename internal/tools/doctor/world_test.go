@@ -35,9 +35,7 @@ func TestRegistry_ReportsSchemasAndSettings(t *testing.T) {
 		{"compatibility NONE", set(sr.CompatNone), []string{"registry warning the registry accepts incompatible schemas"}},
 		{"compatibility FORWARD", set(sr.CompatForward), []string{"registry warning the compatibility is FORWARD"}},
 		{"read only", func(t *testing.T, _ *schemas.Registry, theirs *sr.Client) {
-			if got := theirs.SetMode(t.Context(), sr.ModeReadOnly); got[0].Err != nil {
-				t.Fatal(got[0].Err)
-			}
+			must.OK(t, theirs.SetMode(t.Context(), sr.ModeReadOnly)[0].Err)
 		}, []string{"registry problem "}},
 		{"incompatible schema", func(t *testing.T, _ *schemas.Registry, theirs *sr.Client) {
 			must.Get(theirs.CreateSchema(t.Context(), topics.SubjectOf(topics.Pins), sr.Schema{Schema: older}))(t)
@@ -73,9 +71,7 @@ func open(t *testing.T, ours *schemas.Registry, _ *sr.Client) {
 func set(level sr.CompatibilityLevel) func(*testing.T, *schemas.Registry, *sr.Client) {
 	return func(t *testing.T, _ *schemas.Registry, theirs *sr.Client) {
 		t.Helper()
-		if got := theirs.SetCompatibility(t.Context(), sr.SetCompatibility{Level: level}); got[0].Err != nil {
-			t.Fatal(got[0].Err)
-		}
+		must.OK(t, theirs.SetCompatibility(t.Context(), sr.SetCompatibility{Level: level})[0].Err)
 	}
 }
 

@@ -1,21 +1,20 @@
 package export
 
 import (
-	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
 func TestParseLabels(t *testing.T) {
 	allowed := schemas.DefaultVerbs()
 	got, err := ParseLabels([]string{"save=24h", "hide=90m"}, allowed)
-	if want := (Labels{schemas.Hide: 90 * time.Minute, schemas.Save: 24 * time.Hour}); err != nil || !maps.Equal(got, want) {
-		t.Errorf("got %v, %v, want %v", got, err, want)
-	}
+	must.OK(t, err)
+	expect.NoDiff(t, Labels{schemas.Hide: 90 * time.Minute, schemas.Save: 24 * time.Hour}, got, "labels")
 	for text, want := range map[string]string{
 		"":                  "label: want at least one",
 		"save":              `label: "save": want VERB=WINDOW`,

@@ -70,8 +70,7 @@ func TestWrite_ModelAndPolicy(t *testing.T) {
 		"smartfeed.features": `["taste","age"]`,
 		"smartfeed.topic":    `"id"`,
 	} {
-		if got, _ := content.Lookup(key); got != want {
-			t.Errorf("%s is %s, want %s", key, got, want)
-		}
+		got, _ := content.Lookup(key)
+		expect.Equal(t, got, want, "%s", key)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -40,14 +41,10 @@ func FuzzRead(f *testing.F) {
 		now := time.Now() // per input: a fuzzing worker runs longer than the maximum clock skew of events
 		arrival, shift := schemas.MicrosOf(now), d.ShiftTo(now.Add(-time.Minute))
 		for l := range d.Pins(shift) {
-			if err := l.Validate(arrival, verbs); err != nil {
-				t.Errorf("invalid pin: %v", err)
-			}
+			expect.Error(t, l.Validate(arrival, verbs), "", "pin")
 		}
 		for l := range d.Actions(shift) {
-			if err := l.Validate(arrival, verbs); err != nil {
-				t.Errorf("invalid action: %v", err)
-			}
+			expect.Error(t, l.Validate(arrival, verbs), "", "action")
 		}
 	})
 }
@@ -58,10 +55,7 @@ func ofOtherYears(t *testing.T, tagged []byte) (n int) {
 	_, rows, _ := strings.Cut(string(tagged), "\n")
 	for row := range strings.Lines(rows) {
 		text := strings.TrimRight(row[strings.LastIndexByte(row, '\t')+1:], "\r\n")
-		year, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatalf("Read accepted a row with the year %q", text)
-		}
+		year := must.Get(strconv.Atoi(text))(t)
 		if year < 2005 || year > 2011 {
 			n++
 		}

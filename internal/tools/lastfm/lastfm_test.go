@@ -29,9 +29,8 @@ func TestEvents_MatchGoldenFile(t *testing.T) {
 	var got []byte
 	for line := range tiny(t).Events(0) {
 		var err error
-		if got, err = schemas.AppendLine(got, line); err != nil {
-			t.Fatal(err)
-		}
+		got, err = schemas.AppendLine(got, line)
+		must.OK(t, err)
 		got = append(got, '\n')
 	}
 	golden.Text(t, "testdata/tiny.ndjson", string(got))
@@ -50,9 +49,7 @@ func checkEvents(t *testing.T, d *Dataset, shift time.Duration, arrival schemas.
 	n := 0
 	for line := range d.Events(shift) {
 		n++
-		if err := line.Validate(arrival, schemas.DefaultVerbs()); err != nil {
-			t.Fatalf("event %d: %v", n, err)
-		}
+		must.OK(t, line.Validate(arrival, schemas.DefaultVerbs()))
 		ids[eventOf(line).ID] = true
 	}
 	c := d.Counts()
@@ -85,9 +82,8 @@ func TestShiftTo_MovesAllTimesEqually(t *testing.T) {
 	for line := range d.Events(shift) {
 		unmoved, _ := next()
 		original, latest = eventOf(unmoved).Time, eventOf(line).Time
-		if got := (latest - original).Time().Sub(schemas.Micros(0).Time()); got != shift {
-			t.Fatalf("%s shifted by %s, want %s", eventOf(line).ID, got, shift)
-		}
+		got := (latest - original).Time().Sub(schemas.Micros(0).Time())
+		expect.Equal(t, got, shift, "shift of %s", eventOf(line).ID)
 	}
 	expect.Equal(t, latest.Time(), last, "time of the last action")
 }
@@ -168,9 +164,7 @@ func TestRead_ReportsEveryMissingFile(t *testing.T) {
 
 func TestRead_AcceptsCRLF(t *testing.T) {
 	windows := files(t, "tags.dat", "tagID\ttagValue\r\n1\tfolk\r\n")
-	if _, err := Read(windows); err != nil {
-		t.Errorf("lines ending in CR LF: %v", err)
-	}
+	must.Get(Read(windows))(t)
 }
 
 // real returns the real set in LASTFM_DIR or next to the project, or skips the test.
@@ -197,7 +191,7 @@ func TestMostFrequent_BreaksTiesBySmallerID(t *testing.T) {
 		counts map[int32]int
 		want   []int32
 	}{
-		{nil, []int32{}},
+		{nil, nil},
 		{map[int32]int{7: 1}, []int32{7}},
 		{map[int32]int{1: 1, 2: 9, 3: 5, 4: 7}, []int32{2, 4, 3}},
 		{map[int32]int{9: 2, 4: 2, 6: 2, 1: 1}, []int32{4, 6, 9}}, // ties: the smaller id
@@ -213,10 +207,7 @@ func TestRead_AcceptsGeneratedFiles(t *testing.T) {
 	for _, scale := range []float64{0.001, 0.03} {
 		var counts [2]Counts
 		for i := range counts {
-			d, err := Read(os.DirFS(lastfmtest.Write(t, scale)))
-			if err != nil {
-				t.Fatalf("scale %g: %v", scale, err)
-			}
+			d := must.Get(Read(os.DirFS(lastfmtest.Write(t, scale))))(t)
 			counts[i] = d.Counts()
 		}
 		if c := counts[0]; c != counts[1] || c.Users == 0 || c.Follows == 0 || c.Pins == 0 || c.Actions == 0 || c.Skipped.Undated != 2 {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -101,9 +100,7 @@ func TestImport_IsIdempotent(t *testing.T) {
 		"pins":    len(events(t, s.Kafka, streams.Pins, func(e *schemas.PinEvent) schemas.Event { return e.Event }, 10)),
 		"actions": len(events(t, s.Kafka, streams.Actions, func(e *schemas.ActionEvent) schemas.Event { return e.Event }, 8)),
 	}
-	if want := map[string]int{"users": 4, "follows": 10, "pins": 5, "actions": 4}; !maps.Equal(got, want) {
-		t.Errorf("events in the topics %v, want %v", got, want)
-	}
+	expect.NoDiff(t, map[string]int{"users": 4, "follows": 10, "pins": 5, "actions": 4}, got, "events in the topics")
 }
 
 func TestSummary_ReportsResults(t *testing.T) {

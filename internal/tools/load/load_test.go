@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -82,7 +82,5 @@ func TestConcat(t *testing.T) {
 			break
 		}
 	}
-	if want := []string{"a", "b", "c"}; !slices.Equal(got, want) {
-		t.Errorf("yielded %v, want %v", got, want)
-	}
+	expect.NoDiff(t, []string{"a", "b", "c"}, got, "yielded")
 }

@@ -81,9 +81,7 @@ func TestWorld_EventsAreValidAndUnique(t *testing.T) {
 			ids := map[string]bool{}
 			for line := range load.Concat(first(test.cfg), acting(test.cfg, "run", 2000)) {
 				e := eventOf(line)
-				if err := line.Validate(schemas.MicrosOf(noon().Add(time.Hour)), schemas.DefaultVerbs()); err != nil {
-					t.Fatalf("%s: %v", e.ID, err)
-				}
+				must.OK(t, line.Validate(schemas.MicrosOf(noon().Add(time.Hour)), schemas.DefaultVerbs()))
 				if ids[e.ID] {
 					t.Fatalf("duplicate event id %s", e.ID)
 				}
@@ -137,16 +135,13 @@ func TestWorld_ReloadChangesOnlyCreationTimes(t *testing.T) {
 	for line := range w.pins(noon()) {
 		later, _ := again()
 		a, b := *line.Event.(*schemas.PinEvent), *later.Event.(*schemas.PinEvent)
-		if b.Time-a.Time != schemas.Micros(72*time.Hour/time.Microsecond) {
-			t.Fatalf("%s moved by %d µs", a.ID, b.Time-a.Time)
-		}
+		expect.Equal(t, b.Time-a.Time, schemas.Micros(72*time.Hour/time.Microsecond), "%s moved, in µs", a.ID)
 		b.Time = a.Time
 		expect.NoDiff(t, a, b, "%s", a.ID)
 	}
 	for line := range load.Concat(w.users(), w.follows()) {
-		if e := eventOf(line); e.Time != founded {
-			t.Fatalf("%s at %s, want %s", e.ID, e.Time.Time(), founded.Time())
-		}
+		e := eventOf(line)
+		expect.Equal(t, e.Time, founded, "time of %s", e.ID)
 	}
 }
 

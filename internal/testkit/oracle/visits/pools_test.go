@@ -3,9 +3,9 @@ package visits
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -43,9 +43,7 @@ func TestCheckPools_ReportsFirstDifference(t *testing.T) {
 				return test.bend(items)
 			})
 			err := CheckPools(t.Context(), pools, p, reader, 5)
-			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
-				t.Errorf("error %v, want one with %q", err, test.want)
-			}
+			expect.Error(t, err, test.want, "error")
 		})
 	}
 }
