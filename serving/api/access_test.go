@@ -103,9 +103,7 @@ func TestRoutes_OpenCalls(t *testing.T) {
 			t.Errorf("%s has the data of a user and no user in its path", r.path)
 		}
 	}
-	if want := []string{"/v1/caller", "/v1/openapi.json", "/docs", "/healthz", "/readyz"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	expect.NoDiff(t, []string{"/v1/caller", "/v1/openapi.json", "/docs", "/healthz", "/readyz"}, got, "paths")
 }
 
 // Every token that a request does not name is rejected.
@@ -142,9 +140,8 @@ func TestAccess_PermitsOnlyListedTokens(t *testing.T) {
 			if slices.Contains(permitted, token) {
 				want = first(a.method, a.route).code
 			}
-			if got := roundTrip(s, a.method, a.path, body, "Authorization", "Bearer "+token).StatusCode; got != want {
-				t.Errorf("%s with the token %q: got %d, want %d", request, token, got, want)
-			}
+			got := roundTrip(s, a.method, a.path, body, "Authorization", "Bearer "+token).StatusCode
+			expect.Equal(t, got, want, "%s with the token %q", request, token)
 		}
 	}
 	for header, want := range map[string]int{"Bearer ": 401, "": 401, "bearer a": 200, "Basic a": 401} { // RFC 9110, 11.1
@@ -187,9 +184,8 @@ func TestMetrics_ScrapeTokenPermitsOnlyMetrics(t *testing.T) {
 	})
 	check := func(path, token string, want int) {
 		t.Helper()
-		if got := roundTrip(s, "GET", path, "", "Authorization", "Bearer "+token).StatusCode; got != want {
-			t.Errorf("%s with the token %.6s…: got %d, want %d", path, token, got, want)
-		}
+		got := roundTrip(s, "GET", path, "", "Authorization", "Bearer "+token).StatusCode
+		expect.Equal(t, got, want, "%s with the token %.6s…", path, token)
 	}
 	check("/metrics", first, 200)
 	check("/metrics", second, 401)
@@ -248,13 +244,9 @@ func TestCheckExposure(t *testing.T) {
 		}
 	}
 	for _, addr := range []string{"127.0.0.1:80", "127.9.9.9:80", "[::1]:80", "localhost:80"} {
-		if err := CheckExposure(addr, Config{}, Exposure{}); err != nil {
-			t.Errorf("%s: got %v, want nil", addr, err)
-		}
+		expect.Error(t, CheckExposure(addr, Config{}, Exposure{}), "", "%s", addr)
 	}
-	if err := CheckExposure("127.0.0.1", Config{Insecure: true}, Exposure{}); err == nil {
-		t.Error("no port: got nil, want an error")
-	}
+	expect.Error(t, CheckExposure("127.0.0.1", Config{Insecure: true}, Exposure{}), "is not host:port", "no port")
 }
 
 // The content of a token, valid or not, is neither logged nor answered.

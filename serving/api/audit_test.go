@@ -98,9 +98,7 @@ func TestStream_BoundsStreamsOfOneCaller(t *testing.T) {
 		first, _ := open("a")
 		second, res := open("a")
 		defer second.Close()
-		if res.StatusCode != 200 {
-			t.Fatalf("second stream: got %d, want 200", res.StatusCode)
-		}
+		expect.Equal(t, res.StatusCode, 200, "status of the second stream")
 		third, res := open("a")
 		third.Close()
 		if res.StatusCode != 429 || res.Header.Get("Retry-After") == "" {

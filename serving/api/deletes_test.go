@@ -121,9 +121,8 @@ func TestEvents_BoundsDeletesOfUsers(t *testing.T) {
 		for i := range n {
 			body.WriteString(deleteOf(fmt.Sprint("user:", i)))
 		}
-		if res, p, _, _ := sendDeletes(t, known, body.String()); res.StatusCode != want {
-			t.Errorf("%d deletes: got %d: %s, want %d", n, res.StatusCode, p.Detail, want)
-		}
+		res, p, _, _ := sendDeletes(t, known, body.String())
+		expect.Equal(t, res.StatusCode, want, "%d deletes: %s", n, p.Detail)
 	}
 	if most != 8 { // the limit of topics.Gather
 		t.Errorf("%d users were looked up at once, want 8", most)

@@ -131,9 +131,7 @@ func TestDocument_ReferencesResolve(t *testing.T) {
 		if ref, ok := o["$ref"].(string); ok {
 			used[ref] = true
 		}
-		if _, err := resolve(doc, o); err != nil {
-			t.Error(err)
-		}
+		expect.Error(t, expect.ErrorOf(resolve(doc, o)), "", "resolve")
 	})
 	for kind := range at(doc, "components") {
 		if kind == "securitySchemes" { // calls name them without $ref
@@ -163,9 +161,7 @@ func TestDocument_MatchesAnswers(t *testing.T) {
 			seen[call] = map[string]bool{}
 		}
 		seen[call][code] = true
-		if err := documented(doc, a, res, body); err != nil {
-			t.Errorf("%s, %s: %v", call, a.name, err)
-		}
+		expect.Error(t, documented(doc, a, res, body), "", "%s, %s", call, a.name)
 	}
 	eachOperation(t, doc, func(method, path string, op object) {
 		call := method + " " + path
@@ -216,9 +212,7 @@ func TestDocument_ExamplesConform(t *testing.T) {
 		}
 		n++
 		text := must.Get(json.Marshal(example))(t)
-		if err := conforms(doc, at(o, "schema"), text); err != nil {
-			t.Errorf("%s: %v", text, err)
-		}
+		expect.Error(t, conforms(doc, at(o, "schema"), text), "", "%s", text)
 	})
 	if n < 10 {
 		t.Errorf("got %d examples, want one for each call", n)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -147,9 +148,7 @@ func TestDocument_MatchesRequests(t *testing.T) {
 			"query": conformsAll(doc, parametersIn(t, doc, op, "query"), query),
 			"body":  conformsBody(doc, op, a.body),
 		} {
-			if err != nil {
-				t.Errorf("%s %s, %s: %s: %v", a.method, a.route, a.name, problem, err)
-			}
+			expect.Error(t, err, "", "%s %s, %s: %s", a.method, a.route, a.name, problem)
 		}
 		call := a.method + " " + a.route
 		if taken[call] == nil {
@@ -217,9 +216,8 @@ func TestQuery_RejectsUndocumentedValues(t *testing.T) {
 			}
 			altered := a
 			altered.path = path + "?" + query.Encode()
-			if res, body := answered(t, altered); res.StatusCode != 400 {
-				t.Errorf("%s: got %d %.200s, want 400", altered.path, res.StatusCode, body)
-			}
+			res, body := answered(t, altered)
+			expect.Equal(t, res.StatusCode, 400, "%s: %.200s", altered.path, body)
 		}
 		for name, p := range parametersIn(t, doc, op, "query") {
 			for what, value := range beyond(t, doc, p) {

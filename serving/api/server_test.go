@@ -62,10 +62,7 @@ func TestListen_ClosesAddressOnError(t *testing.T) {
 	deps := (&fakes{}).deps()
 	must.Get(newMetrics(deps.Metrics))(t)
 	expect.Error(t, expect.ErrorOf(Listen(addr, DefaultConfig(), deps)), "register metrics", "error")
-	again, err := net.Listen("tcp", addr)
-	if err != nil {
-		t.Fatalf("the address is still in use: %v", err)
-	}
+	again := must.Get(net.Listen("tcp", addr))(t)
 	must.OK(t, again.Close())
 }
 
@@ -85,9 +82,7 @@ func TestRun_ServesAgainOnSameAddress(t *testing.T) {
 		}
 		must.OK(t, res.Body.Close())
 		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run: got %v, want nil", err)
-		}
+		expect.Error(t, <-ended, "", "Run")
 	}
 }
 

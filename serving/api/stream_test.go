@@ -72,9 +72,7 @@ func TestStream_OutlivesDeadlines(t *testing.T) {
 		start := time.Now()
 		for time.Since(start) < 10*w.cfg.WriteTimeout {
 			before := time.Now()
-			if got := nextEvent(t, in); got != ": keep-alive\n" {
-				t.Fatalf("got %q, want a comment", got)
-			}
+			expect.Equal(t, nextEvent(t, in), ": keep-alive\n", "comment")
 			if took := time.Since(before); took < keepAlive || took > keepAlive+w.cfg.StreamPollInterval {
 				t.Fatalf("a comment after %s, want %s", took, keepAlive)
 			}
@@ -108,12 +106,8 @@ func TestStream_StaysOpenOverHTTP2(t *testing.T) {
 		}
 		defer func() {
 			transport.CloseIdleConnections()
-			if err := server.Close(); err != nil {
-				t.Error(err)
-			}
-			if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-				t.Error(err)
-			}
+			expect.Error(t, server.Close(), "", "close")
+			expect.Is(t, <-ended, http.ErrServerClosed, "end of the server")
 		}()
 		res, err := transport.RoundTrip(httptest.NewRequestWithContext(t.Context(), "GET", "http://localhost"+countsPath, nil))
 		if err != nil || res.ProtoMajor != 2 {

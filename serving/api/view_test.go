@@ -47,9 +47,8 @@ func TestView_ReadsEverythingAndChangesNothing(t *testing.T) {
 	}
 	both := tokens{"t": {Subject: "service:x", Scopes: []string{auth.View, auth.Feed}}}
 	s = listen(t, &fakes{}, func(_ *Config, d *Deps) { d.Auth = both })
-	if res := roundTrip(s, "GET", "/v1/users/user:7/feed", "", "Authorization", "Bearer t"); res.StatusCode != http.StatusOK {
-		t.Errorf("a visit with the scopes view and feed: %d, want 200", res.StatusCode)
-	}
+	res := roundTrip(s, "GET", "/v1/users/user:7/feed", "", "Authorization", "Bearer t")
+	expect.Equal(t, res.StatusCode, http.StatusOK, "a visit with the scopes view and feed")
 }
 
 // The training log must not contain what a viewer reads.

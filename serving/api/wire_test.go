@@ -165,9 +165,8 @@ func TestServer_ClosesIdleConnection(t *testing.T) {
 	onWire(t, &fakes{}, nil, func(t *testing.T, w *wire) {
 		conn, res := w.get(t, "/healthz")
 		must.Get(io.Copy(io.Discard, res.Body))(t)
-		if took, _ := closedAfter(t, conn); took != w.cfg.IdleTimeout {
-			t.Errorf("closed after %s, want %s", took, w.cfg.IdleTimeout)
-		}
+		took, _ := closedAfter(t, conn)
+		expect.Equal(t, took, w.cfg.IdleTimeout, "time until the connection was closed")
 	})
 }
 
@@ -266,9 +265,7 @@ func TestShutdown_CompletesRequestsInFlight(t *testing.T) {
 		expect.Equal(t, <-code, 200, "status")
 		err := <-w.ended
 		w.ended <- err
-		if err != nil {
-			t.Errorf("Run: got %v, want nil", err)
-		}
+		expect.Error(t, err, "", "Run")
 	})
 }
 
@@ -286,8 +283,7 @@ func TestShutdown_TimesOut(t *testing.T) {
 		if took := time.Since(start); err == nil || took != w.cfg.ShutdownTimeout {
 			t.Errorf("Run: got %v after %s, want an error after %s", err, took, w.cfg.ShutdownTimeout)
 		}
-		if took, _ := closedAfter(t, conn); took != 0 {
-			t.Errorf("the connection was closed %s after Run returned", took)
-		}
+		took, _ := closedAfter(t, conn)
+		expect.Equal(t, took, 0, "time from the return of Run until the connection was closed")
 	})
 }

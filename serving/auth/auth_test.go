@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"math/big"
 	"net/http"
 	"os"
@@ -175,9 +176,7 @@ func TestVerify_RejectsHS256WithoutSecret(t *testing.T) {
 	cfg := configured()
 	cfg.JWKS = write(t, string(setOf(t, rs)))
 	v := verifier(t, cfg, nil)
-	if _, err := v.Verify(t.Context(), rs.sign(t, nil)); err != nil {
-		t.Fatalf("RS256: %v", err)
-	}
+	must.Get(v.Verify(t.Context(), rs.sign(t, nil)))(t)
 	for name, key := range map[string][]byte{"empty": {}, "public": []byte(rs.public["n"])} {
 		token := signer{jwt.SigningMethodHS256, "r-1", key, nil}.sign(t, nil)
 		var refused *TokenError
@@ -308,9 +307,7 @@ func TestMakeSecret_ConcurrentCallersGetSameSecret(t *testing.T) {
 		for range cap(secrets) {
 			callers.Go(func() {
 				secret, made, err := MakeSecret(file)
-				if err != nil {
-					t.Error(err)
-				}
+				expect.Error(t, err, "", "MakeSecret")
 				if made {
 					created.Add(1)
 				}
@@ -352,9 +349,7 @@ func TestSentToken(t *testing.T) {
 	} {
 		expect.Equal(t, must.Get((Config{TokenFile: c.file}).SentToken(c.environ))(t), c.want, "%v", c)
 	}
-	if _, err := (Config{TokenFile: file + "x"}).SentToken(nil); err == nil {
-		t.Error("no file: got nil, want an error")
-	}
+	expect.Is(t, expect.ErrorOf(Config{TokenFile: file + "x"}.SentToken(nil)), fs.ErrNotExist, "no file")
 }
 
 func TestValidate(t *testing.T) {
@@ -404,10 +399,10 @@ func TestPeers_AcceptsCallsSignedForThem(t *testing.T) {
 	if strings.Contains(r.Header.Get("Authorization"), "ppp") {
 		t.Error("the secret itself is sent")
 	}
-	if err := callee.Check(r); err != nil {
-		t.Fatalf("got %v, want it accepted", err)
+	must.OK(t, callee.Check(r))
+	if body, err := io.ReadAll(r.Body); string(body) != "{}" || err != nil {
+		t.Errorf("after the check the body is %q, %v, want {}", body, err)
 	}
-	expect.Equal(t, string(must.Get(io.ReadAll(r.Body))(t)), "{}", "body after the check")
 	r = call(t, caller, "http://callee:2/peer/chunk", "{}")
 	if at = now.Add(peerLife + peerLeeway + time.Second); callee.Check(r) == nil {
 		t.Error("an old token: got nil, want it rejected")

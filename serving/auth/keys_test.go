@@ -89,14 +89,10 @@ func TestKeys_Rotate(t *testing.T) {
 	old, young := ecSigner(t, "1"), ecSigner(t, "2")
 	onKeyServer(t, func(t *testing.T, p *keyServer, v *Verifier, verify func(signer) error) {
 		p.put(setOf(t, old))
-		if err := verify(old); err != nil {
-			t.Fatalf("the first token loads the keys: got %v", err)
-		}
+		must.OK(t, verify(old)) // loads the keys
 		p.put(setOf(t, young))
 		time.Sleep(rereadInterval)
-		if err := verify(young); err != nil {
-			t.Errorf("a new key: got %v, want another read of the set", err)
-		}
+		expect.Error(t, verify(young), "", "a new key, for which the set is read again")
 		if err := verify(old); !refused(err) {
 			t.Errorf("a removed key: got %v, want it rejected", err)
 		}
@@ -119,14 +115,10 @@ func TestKeys_ReloadOldSet(t *testing.T) {
 		}
 		p.put(nil)
 		time.Sleep(12 * time.Hour)
-		if err := verify(key); err != nil {
-			t.Errorf("unavailable for half a day: got %v, want the keys to stay valid", err)
-		}
+		expect.Error(t, verify(key), "", "a key of a set that is unavailable for half a day")
 		p.put([]byte(`{"keys":[]}`))
 		time.Sleep(11 * time.Hour)
-		if err := verify(key); err != nil {
-			t.Errorf("an empty set: got %v, want the keys to stay valid", err)
-		}
+		expect.Error(t, verify(key), "", "a key after an empty set")
 		p.put(setOf(t, ecSigner(t, "2")))
 		time.Sleep(v.cfg.RefreshInterval)
 		synctest.Wait()
@@ -254,9 +246,7 @@ func TestParseSet_Rejects(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}
-	if set, err := parseSet(setOf(t, good, other)); err != nil || len(set) != 1 {
-		t.Errorf("one of two: got %v, %v", set, err)
-	}
+	expect.Equal(t, len(must.Get(parseSet(setOf(t, good, other)))(t)), 1, "keys, of which one is valid")
 }
 
 // Several keys in a set may have the same name, or none. A token of each is accepted, and a token of any other key is
@@ -268,9 +258,7 @@ func TestKeys_SameName(t *testing.T) {
 		cfg.JWKS = write(t, string(setOf(t, all...)))
 		v := verifier(t, cfg, nil)
 		for i, s := range all {
-			if _, err := v.Verify(t.Context(), s.sign(t, nil)); err != nil {
-				t.Errorf("kid %q, key %d: %v", kid, i+1, err)
-			}
+			expect.Error(t, expect.ErrorOf(v.Verify(t.Context(), s.sign(t, nil))), "", "kid %q, key %d", kid, i+1)
 		}
 		for _, s := range []signer{rsaSigner(t, kid, 2048), ecSigner(t, kid)} {
 			if _, err := v.Verify(t.Context(), s.sign(t, nil)); !refused(err) {
@@ -368,9 +356,7 @@ func FuzzVerify(f *testing.F) {
 	good := map[string]bool{}
 	for _, s := range signers {
 		token := s.sign(f, nil)
-		if _, err := v.Verify(f.Context(), token); err != nil {
-			f.Fatalf("a valid token of %s: %v", s.method.Alg(), err)
-		}
+		must.Get(v.Verify(f.Context(), token))(f)
 		good[signed(token)] = true
 		f.Add(token)
 		f.Add(signed(token))

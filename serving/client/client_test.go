@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -71,9 +72,7 @@ func TestVisit_IsNeverRepeated(t *testing.T) {
 		if err == nil {
 			err = conn.Close()
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		expect.Error(t, err, "", "close")
 	}))
 	defer server.Close()
 	visit := func(c *Client) (Page, error) { return c.Visit(t.Context(), "user:a", VisitOptions{}) }

@@ -69,9 +69,8 @@ func TestDev_RepeatedBatchHasOneEffect(t *testing.T) {
 	expect.Equal(t, requests.Load(), 2, "requests of the batch")
 
 	eventually.True(t, "five new pins", func() bool { n, err := c.Waiting(t.Context(), reader); return err == nil && n == 5 })
-	if page, err := c.Visit(t.Context(), reader, client.VisitOptions{}); err != nil || len(page.Items) != 5 {
-		t.Fatalf("got %+v, %v, want five items", page, err)
-	}
+	page := must.Get(c.Visit(t.Context(), reader, client.VisitOptions{}))(t)
+	expect.Equal(t, len(page.Items), 5, "items")
 	var got []string
 	for item, err := range c.Feed(t.Context(), reader, client.VisitOptions{Limit: 2}) {
 		must.OK(t, err)
@@ -79,7 +78,7 @@ func TestDev_RepeatedBatchHasOneEffect(t *testing.T) {
 	}
 	slices.Sort(got)
 	expect.NoDiff(t, want, got, "feed")
-	page := must.Get(c.Visit(t.Context(), reader, client.VisitOptions{Limit: 2}))(t)
+	page = must.Get(c.Visit(t.Context(), reader, client.VisitOptions{Limit: 2}))(t)
 	var refused *client.Error
 	if _, err := c.Older(t.Context(), author, *page.Next, 0); !errors.As(err, &refused) || refused.Status != http.StatusBadRequest {
 		t.Errorf("the cursor of another user: got %v, want 400", err)
@@ -99,9 +98,7 @@ func TestDev_RejectsInvalidEventsAndTimesOut(t *testing.T) {
 	close(events)
 	var got []bool
 	must.OK(t, c.PublishAll(t.Context(), events, func(r client.Rejection) { got = append(got, r.Invalid) }, client.PublishOptions{}))
-	if want := []bool{false, true}; !slices.Equal(got, want) {
-		t.Errorf("got the rejections %v, want %v", got, want)
-	}
+	expect.NoDiff(t, []bool{false, true}, got, "rejections")
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 	defer cancel()

@@ -142,9 +142,8 @@ func TestClient_SendsRequestsAndReadsAnswersOfTheDocument(t *testing.T) {
 		}
 		expect.NoDiff(t, plain(t, []byte(answer)), plain(t, got), "%s of the document, as read", test.operation)
 	}
-	if _, err := c.Older(ctx, "user:a", "x&y", 0); err != nil || request != "GET /v1/users/user:a/feed?cursor=x%26y" {
-		t.Errorf("older: got %v and the request %s", err, request)
-	}
+	must.Get(c.Older(ctx, "user:a", "x&y", 0))(t)
+	expect.Equal(t, request, "GET /v1/users/user:a/feed?cursor=x%26y", "request")
 }
 
 // plain returns a value, or a JSON text, in the generic form of encoding/json.
@@ -153,12 +152,9 @@ func plain(t *testing.T, v any) (all any) {
 	text, ok := v.([]byte)
 	if !ok {
 		var err error
-		if text, err = json.Marshal(v); err != nil {
-			t.Fatal(err)
-		}
+		text, err = json.Marshal(v)
+		must.OK(t, err)
 	}
-	if err := json.Unmarshal(text, &all); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
+	must.OK(t, json.Unmarshal(text, &all))
 	return all
 }

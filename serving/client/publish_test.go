@@ -133,12 +133,9 @@ func TestPublishAll_WaitsForLinger(t *testing.T) {
 func TestPublishAll_RepeatsRequestsWithTheSameIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{answers: []answer{{}, {status: 503}, {status: 429, retryAfter: "7"}, {status: 502}, {status: 504}, {status: 408}}}
-		if rejected := published(t, s, PublishOptions{MaxEvents: 2}, "a", "b", "c"); rejected != nil {
-			t.Errorf("got the rejections %v, want none", rejected)
-		}
-		if want := slices.Concat(slices.Repeat([]string{"a b"}, 7), []string{"c"}); !slices.Equal(s.objects(), want) {
-			t.Fatalf("got %q, want %q", s.objects(), want)
-		}
+		rejected := published(t, s, PublishOptions{MaxEvents: 2}, "a", "b", "c")
+		expect.Equal(t, len(rejected), 0, "rejections")
+		expect.NoDiff(t, append(slices.Repeat([]string{"a b"}, 7), "c"), s.objects(), "objects")
 		for i, events := range s.requests[:7] {
 			if events[0].ID != s.requests[0][0].ID || events[1].ID != s.requests[0][1].ID {
 				t.Errorf("request %d has the ids %s %s, want those of the first", i, events[0].ID, events[1].ID)

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -38,9 +39,7 @@ func TestActionReader_RejectsTruncatedRow(t *testing.T) {
 			same(t, "decoded action", want, r.EnrichedAction, cmpopts.EquateEmpty())
 			cut := row[:rapid.IntRange(0, len(row)-1).Draw(t, "cut")]
 			for _, torn := range [][]byte{cut, append(row, 0)} {
-				if err := r.read(torn); err == nil {
-					t.Errorf("%x of %x was decoded", torn, row)
-				}
+				expect.Error(t, r.read(torn), "row is truncated or corrupt", "%x of %x", torn, row)
 			}
 		}
 	})
@@ -79,9 +78,7 @@ func TestAppendAction_Bytes(t *testing.T) {
 		"14" + "01" + "06757365723a32" + "010a696e7465726573743a31" + // user:2, no board, interest:1
 		"00" + "080161013101620132" + "00" + "03016300" + // no interests of the actor; a=1 b=2, none, c=
 		"040000803f" + "00"
-	if got := hex.EncodeToString(appendAction(nil, &a)); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	expect.Equal(t, hex.EncodeToString(appendAction(nil, &a)), want, "encoded action")
 }
 
 func TestKeys_SortForScans(t *testing.T) {

@@ -2,10 +2,11 @@ package feature
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 func TestGroupName(t *testing.T) {
@@ -35,8 +36,6 @@ func TestGroupName_IsReversible(t *testing.T) {
 				*last += string(r)
 			}
 		}
-		if strings.Join(got, "\x00") != strings.Join(want, "\x00") {
-			t.Fatalf("got %q, want %q", got, want)
-		}
+		expect.NoDiff(t, want, got, "groups")
 	})
 }

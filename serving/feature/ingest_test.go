@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -119,9 +118,8 @@ func TestSink_ActionsBecomeFeatures(t *testing.T) {
 		return err == nil && got["pin:9"].Author == "user:ada" && got["pin:9"].Attributes["a"] == "b" && len(got["pin:9"].Embedding) == 1
 	})
 	eventually.True(t, "everything is committed", func() bool { return w.lag(t) == 0 })
-	if got := counted(t, w.registry, "smartfeed_features_lag_seconds"); got != 0 {
-		t.Errorf("freshness: got %v s, want 0, although one action is old: it arrived a moment ago and is stored", got)
-	}
+	lag := counted(t, w.registry, "smartfeed_features_lag_seconds")
+	expect.Equal(t, lag, 0, "freshness in s, although one action is old: it arrived a moment ago and is stored")
 	if arrived, known := sink.Fresh(); !known || time.Since(arrived) > time.Minute || time.Since(arrived) < 0 {
 		t.Errorf("fresh to %v, %v, want a moment ago", arrived, known)
 	}
@@ -350,9 +348,8 @@ func TestSink_EveryProcessHasAllFeatures(t *testing.T) {
 	kept := &counting{EmbeddedStore: openTest(t, dir, DefaultConfig())}
 	stop = topicstest.Run(t, w.sinkOf(t, second, kept, w.publisher).Run)
 	eventually.True(t, "the second has joined again", func() bool { return w.lagOf(t, second) == 0 })
-	if err := stop(); err != nil || kept.records > 0 {
-		t.Errorf("%v: %d records were written again, want it to resume at the checkpoint of its store", err, kept.records)
-	}
+	must.OK(t, stop())
+	expect.Equal(t, kept.records, 0, "records written again, although it resumes at the checkpoint of its store")
 	must.OK(t, errors.Join(kept.Close(), os.RemoveAll(dir)))
 
 	empty := openTest(t, dir, DefaultConfig())
@@ -411,9 +408,8 @@ func TestStore_Checkpoint(t *testing.T) {
 	mustWrite(t, s, Batch{Checkpoint: want})
 	must.OK(t, errors.Join(s.Sweep(deleted{}.Has), s.Close()))
 	got, err := openTest(t, dir, DefaultConfig()).Checkpoint()
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v, marks (-want +got):\n%s", err, diff)
-	}
+	must.OK(t, err)
+	expect.NoDiff(t, want, got, "marks")
 	expect.Is(t, expect.ErrorOf(s.Checkpoint()), ErrClosed, "closed")
 }
 

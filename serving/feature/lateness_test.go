@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 )
@@ -58,9 +59,7 @@ func TestLateness_Metrics(t *testing.T) {
 		says.Store(&answer{oldest: time.Now().Add(time.Hour)})
 		step("a clock that is ahead", 5*time.Second, 0, 7, 46)
 		must.OK(t, stop())
-		if got := strings.Count(log.String(), "controller unavailable"); got != 2 {
-			t.Errorf("logged %d times, want once per failure:\n%s", got, &log)
-		}
+		expect.Equal(t, strings.Count(log.String(), "controller unavailable"), 2, "errors, one per failure, in %s", &log)
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -47,9 +48,8 @@ func TestMatrix_RejectsValuesThatAreNotNumbers(t *testing.T) {
 // A model must not take a failure for missing data.
 func TestMatrix_FailsWithStore(t *testing.T) {
 	s, _ := serviceOf{store: &faulty{Store: empty{}, pins: func(context.Context) error { return errors.New("disk") }}}.start(t)
-	if got, err := s.Matrix(t.Context(), "user:1", []schemas.PinID{"pin:1"}, []string{"pair_author"}); err == nil {
-		t.Errorf("got %v, want an error", got)
-	}
+	_, err := s.Matrix(t.Context(), "user:1", []schemas.PinID{"pin:1"}, []string{"pair_author"})
+	expect.Error(t, err, "features are degraded: store", "Matrix")
 }
 
 // BenchmarkMatrix computes 20 numbers of 200 candidates for a user with 200 actions, as a model receives them.

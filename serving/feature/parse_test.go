@@ -245,9 +245,7 @@ func TestParse_ReportsEveryMistakeWithItsLine(t *testing.T) {
 func TestParse_FollowsAliases(t *testing.T) {
 	defs, err := Parse("f", []byte("features:\n- {name: a, entity: user, aggregate: count, verbs: &v [click, save]}\n- {name: b, entity: user, aggregate: count, verbs: *v}"))
 	must.OK(t, err)
-	if diff := cmp.Diff(defs[0].Verbs, defs[1].Verbs); diff != "" {
-		t.Error(diff)
-	}
+	expect.NoDiff(t, defs[0].Verbs, defs[1].Verbs, "verbs")
 }
 
 func TestBuiltin_IsValid(t *testing.T) {
@@ -282,10 +280,7 @@ func TestLoad_ReadsFile(t *testing.T) {
 func TestBuiltin_RoundTripsJSON(t *testing.T) {
 	want := must.Get(Load(""))(t)
 	text := must.Get(json.Marshal(map[string]any{"features": want, "feature_sets": Sets(want)}))(t)
-	got, err := Parse("f", text)
-	if err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
+	got := must.Get(Parse("f", text))(t)
 	same(t, "definition", want, got, comparePaths, cmpopts.EquateEmpty())
 }
 

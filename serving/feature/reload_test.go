@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -78,15 +79,11 @@ func TestReloader_ReloadsChangedFile(t *testing.T) {
 			}
 			logged := log.take()
 			for _, says := range step.says {
-				if n := strings.Count(logged, says); n != 1 {
-					t.Errorf("step %d: %q logged %d times in\n%s", i, says, n, logged)
-				}
+				expect.Equal(t, strings.Count(logged, says), 1, "step %d: lines with %q in\n%s", i, says, logged)
 			}
 		}
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		expect.Error(t, <-ended, "", "end")
 	})
 }
 

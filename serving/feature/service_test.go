@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -212,9 +211,7 @@ func TestAnswer(t *testing.T) {
 func decoded(t *testing.T, text string) any {
 	t.Helper()
 	var v any
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
+	must.OK(t, json.Unmarshal([]byte(text), &v))
 	return v
 }
 
@@ -273,14 +270,11 @@ func TestRequest_ReportsEveryProblem(t *testing.T) {
 func TestUserPin_RejectsOtherJSON(t *testing.T) {
 	var req Request
 	for _, text := range []string{`{"pairs":[["user:1"]]}`, `{"pairs":[["user:1","pin:1","pin:2"]]}`, `{"pairs":["user:1"]}`} {
-		if err := json.Unmarshal([]byte(text), &req); err == nil {
-			t.Errorf("%s was read", text)
-		}
+		expect.Error(t, json.Unmarshal([]byte(text), &req), "read pair: ", "%s", text)
 	}
 	text, err := json.Marshal([]UserPin{{"user:1", "pin:1"}})
-	if err != nil || string(text) != `[["user:1","pin:1"]]` {
-		t.Errorf("got %s, %v", text, err)
-	}
+	must.OK(t, err)
+	expect.Equal(t, string(text), `[["user:1","pin:1"]]`, "JSON")
 }
 
 // faulty is a store that is slow or fails where a test says so.
@@ -458,9 +452,8 @@ func TestAnswer_ReturnsContextErrorToCaller(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	store := &faulty{Store: empty{}, actions: func(ctx context.Context, _ schemas.UserID) error { cancel(); <-ctx.Done(); return ctx.Err() }}
 	s, _ := serviceOf{store: store}.start(t)
-	if _, err := s.Answer(ctx, Request{Features: []string{"saves"}, Users: []schemas.UserID{"user:1"}}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want %v", err, context.Canceled)
-	}
+	_, err := s.Answer(ctx, Request{Features: []string{"saves"}, Users: []schemas.UserID{"user:1"}})
+	expect.Is(t, err, context.Canceled, "answer")
 }
 
 func TestAnswer_BoundsConcurrentScans(t *testing.T) {
@@ -492,9 +485,7 @@ func TestAnswer_BoundsConcurrentScans(t *testing.T) {
 			}()
 		}
 		for range 4 {
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
+			expect.Error(t, <-done, "", "answer")
 		}
 		expect.Equal(t, most.Load(), 3, "scans at once")
 	})
@@ -587,17 +578,11 @@ func TestDefinitions_ReturnsFileOrder(t *testing.T) {
 func TestNewService_Rejects(t *testing.T) {
 	defs := []Definition{{Name: "a"}, {Name: "a"}}
 	expect.Error(t, expect.ErrorOf(NewService(DefaultConfig(), Deps{Definitions: defs})), "two definitions of a", "two of one name")
-	if _, err := NewService(Config{}, Deps{}); err == nil {
-		t.Error("a zero configuration was accepted")
-	}
-	if _, err := NewSink(Config{}, SinkDeps{}); err == nil {
-		t.Error("a zero configuration was accepted")
-	}
+	expect.Error(t, expect.ErrorOf(NewService(Config{}, Deps{})), "feature service: timeout: 0s: want 1ms to 1m", "a zero configuration")
+	expect.Error(t, expect.ErrorOf(NewSink(Config{}, SinkDeps{})), "feature sink: timeout: 0s: want 1ms to 1m", "a zero configuration")
 	reg := prometheus.NewRegistry()
 	must.Get(NewMetrics(reg))(t)
-	if _, err := NewMetrics(reg); err == nil {
-		t.Error("metrics were registered twice")
-	}
+	expect.Error(t, expect.ErrorOf(NewMetrics(reg)), "register metrics: duplicate", "the same metrics")
 }
 
 func TestAttributes_DeletedAuthorsPinIsUnknown(t *testing.T) {
@@ -606,9 +591,7 @@ func TestAttributes_DeletedAuthorsPinIsUnknown(t *testing.T) {
 	if _, known := got.Pins["pin:2"]; !known || len(got.Pins) != 1 {
 		t.Errorf("got %v, want only pin:2", got.Pins)
 	}
-	if want := []MissingPin{{"pin:1", Unknown}}; !slices.Equal(got.Missing, want) {
-		t.Errorf("missing: got %v, want %v", got.Missing, want)
-	}
+	expect.NoDiff(t, []MissingPin{{"pin:1", Unknown}}, got.Missing, "missing")
 }
 
 // same fails the test if got differs from want. what describes the values.

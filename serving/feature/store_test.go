@@ -34,9 +34,7 @@ func openTest(t testing.TB, dir string, cfg Config) *EmbeddedStore {
 	t.Helper()
 	s := must.Get(OpenEmbedded(dir, cfg, slog.New(slog.DiscardHandler), func() time.Time { return now.Time() }))(t)
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		expect.Error(t, s.Close(), "", "close")
 	})
 	return s
 }
@@ -272,9 +270,7 @@ func TestWrite_DeletedPinHasNoMeanOfActors(t *testing.T) {
 			}
 			return closer.Close()
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		must.OK(t, err)
 	}
 }
 
@@ -290,9 +286,8 @@ func TestWrite_OmitsExpiredData(t *testing.T) {
 	expect.Equal(t, rowsOf(t, s, actionTable), 1, "actions")
 	c := define(t, "entity: pin", "aggregate: count")
 	got, _, err := s.Items(t.Context(), []schemas.PinID{"pin:1"}, now, []Definition{c})
-	if err != nil || got[0][0].Value != Number(2) {
-		t.Errorf("got %v, %v, want the 2 of the step whose end is kept", got, err)
-	}
+	must.OK(t, err)
+	expect.NoDiff(t, [][]Result{{{Value: Number(2)}}}, got, "results of the step whose end is kept")
 }
 
 func TestOpenEmbedded_RejectsSecondProcess(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/sony/gobreaker/v2"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
@@ -102,28 +101,21 @@ func TestTry_DoesNotAffectBreaker(t *testing.T) {
 		req := TryRequest{Definition: "{name: tried, entity: user, aggregate: count}", Users: []schemas.UserID{"user:1"}}
 		failed := []Missing{{"user:1", "tried", Failed}}
 		for range 5 {
-			a, err := s.Try(t.Context(), req)
-			if diff := cmp.Diff(failed, a.Missing); err != nil || diff != "" || !cmp.Equal(a.Degraded, []string{"store"}) {
-				t.Fatalf("degraded %q, %v (-want +got):\n%s", a.Degraded, err, diff)
-			}
+			a := must.Get(s.Try(t.Context(), req))(t)
+			expect.NoDiff(t, failed, a.Missing, "missing")
+			expect.NoDiff(t, []string{"store"}, a.Degraded, "degraded")
 		}
-		if got := s.breaker.State(); got != gobreaker.StateClosed {
-			t.Fatalf("after trials the breaker is %s", got)
-		}
+		expect.Equal(t, s.breaker.State(), gobreaker.StateClosed, "breaker after trials")
 		for range 2 {
 			must.Get(s.Answer(t.Context(), Request{Features: []string{"saves"}, Users: req.Users}))(t)
 		}
-		if got := s.breaker.State(); got != gobreaker.StateOpen {
-			t.Fatalf("after two failed answers the breaker is %s", got)
-		}
+		expect.Equal(t, s.breaker.State(), gobreaker.StateOpen, "breaker after two failed answers")
 		reads := store.hits.Load()
-		if a, err := s.Try(t.Context(), req); err != nil || !cmp.Equal(failed, a.Missing) || store.hits.Load() != reads {
-			t.Errorf("while it is open: got %+v, %v, and %d reads", a, err, store.hits.Load()-reads)
-		}
+		expect.NoDiff(t, failed, must.Get(s.Try(t.Context(), req))(t).Missing, "while it is open: missing")
+		expect.Equal(t, store.hits.Load(), reads, "while it is open: reads")
 		time.Sleep(cfg.BreakerOpenTime + 1)
-		if _, err := s.Try(t.Context(), req); err != nil || store.hits.Load() == reads {
-			t.Errorf("after that: the store was not read, %v", err)
-		}
+		must.Get(s.Try(t.Context(), req))(t)
+		expect.Equal(t, store.hits.Load() > reads, true, "after that: the store was read")
 		expect.Equal(t, s.breaker.State(), gobreaker.StateHalfOpen, "breaker after a trial")
 	})
 }

@@ -179,16 +179,14 @@ func TestHistory_MissesWhatTheTopicsDeleted(t *testing.T) {
 	got, err := c.history(defs, row("user:1", minutes(40))+"\n"+row(other, minutes(40)), "hour", "minutes", "pin_hour", "ratio")
 	must.OK(t, err)
 	lines := strings.Split(got, "\n")
-	if !strings.Contains(lines[0], `"missing":{"hour":["retention"],"pin_hour":["retention"],"ratio":["retention"]},"values":{"hour":null,"minutes":0,`) {
-		t.Errorf("user of the partition: %s", lines[0])
-	}
+	const missing = `"missing":{"hour":["retention"],"pin_hour":["retention"],"ratio":["retention"]},"values":{"hour":null,"minutes":0,`
+	expect.Contains(t, lines[0], missing, "user of the partition")
 	if !strings.Contains(lines[1], `"missing":{"pin_hour":["retention"]`) || strings.Contains(lines[1], `"hour":null,"m`) {
 		t.Errorf("user of another partition: %s", lines[1])
 	}
 	deleteBefore(last + 1) // no record is left
-	if got, err = c.history(defs, row("user:1", minutes(40)), "minutes"); err != nil || !strings.Contains(got, `"missing":{"minutes":["retention"]}`) {
-		t.Errorf("empty partition: %s, %v", got, err)
-	}
+	got = must.Get(c.history(defs, row("user:1", minutes(40)), "minutes"))(t)
+	expect.Contains(t, got, `"missing":{"minutes":["retention"]}`, "empty partition")
 }
 
 // A bad row is reported with its line, and nothing is written.

@@ -26,9 +26,8 @@ func TestCursor_RoundTrip(t *testing.T) {
 		{user: "user:\U0001f600" + viewer, feed: "plain", below: -1},
 	} {
 		got, err := c.openFeed(c.sealFeed(want), want.user)
-		if err != nil || got != want {
-			t.Errorf("got %+v, %v, want %+v", got, err, want)
-		}
+		must.OK(t, err)
+		expect.Equal(t, got, want, "cursor")
 	}
 	const place = "17/pin:1"
 	expect.Equal(t, must.Get(c.openList(c.sealList("board:1", place), "board:1"))(t), place, "openList")
@@ -38,9 +37,7 @@ func TestCursor_OpensLongest(t *testing.T) {
 	c := testCursors()
 	longest := strings.Repeat("x", schemas.MaxIDBytes)
 	followee := schemas.Followee(longest)
-	if _, err := c.openList(c.sealList(followee, "-9223372036854775808/"+longest), followee); err != nil {
-		t.Error(err)
-	}
+	must.Get(c.openList(c.sealList(followee, "-9223372036854775808/"+longest), followee))(t)
 }
 
 func TestCursor_RejectsInvalid(t *testing.T) {
@@ -123,9 +120,8 @@ func TestLoadKey(t *testing.T) {
 	for i := range keys {
 		loaders.Go(func() {
 			var err error
-			if keys[i], err = LoadKey(file); err != nil {
-				t.Error(err)
-			}
+			keys[i], err = LoadKey(file)
+			expect.Error(t, err, "", "LoadKey")
 		})
 	}
 	loaders.Wait()
@@ -142,10 +138,6 @@ func TestLoadKey(t *testing.T) {
 		t.Errorf("got %v, %v, want only the key", left, err)
 	}
 	must.OK(t, os.WriteFile(file, []byte("short"), 0o600))
-	if _, err := LoadKey(file); err == nil {
-		t.Error("accepted a short key")
-	}
-	if _, err := LoadKey(filepath.Join(file, "below a file")); err == nil {
-		t.Error("created a key in an impossible place")
-	}
+	expect.Error(t, expect.ErrorOf(LoadKey(file)), "holds 5 bytes: want at least 16", "a short key")
+	expect.Error(t, expect.ErrorOf(LoadKey(filepath.Join(file, "below a file"))), "not a directory", "an impossible place")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -86,8 +87,6 @@ func TestService_HidesPinsOfDeletedAuthors(t *testing.T) {
 
 func checkAnswer(t *testing.T, what string, got, want any, err error) {
 	t.Helper()
-	if err != nil {
-		t.Errorf("%s: %v", what, err)
-	}
+	expect.Error(t, err, "", "%s", what)
 	same(t, what, got, want)
 }

@@ -254,9 +254,7 @@ func TestVisit_ShowsNothingNewAfterPause(t *testing.T) {
 				t.Errorf("items %q, degraded %v, want nothing new", got, page.Degraded)
 			}
 			same(t, "settled", r.gen.settled, []settled{{"served-1", c.settled}})
-			if n := len(r.log.published); (n == 1) != (c.settled == schemas.Unknown) {
-				t.Errorf("published %d times", n)
-			}
+			expect.Equal(t, len(r.log.published) == 1, c.settled == schemas.Unknown, "published once")
 		})
 	}
 }
@@ -420,7 +418,5 @@ func TestWaiting(t *testing.T) {
 }
 
 func TestNew_RejectsShortKey(t *testing.T) {
-	if _, err := New(DefaultConfig(), Deps{CursorKey: []byte("short")}); err == nil {
-		t.Error("New accepted a short key")
-	}
+	expect.Error(t, expect.ErrorOf(New(DefaultConfig(), Deps{CursorKey: []byte("short")})), "cursor key of 5 bytes: want at least 16", "a short key")
 }

@@ -2,7 +2,6 @@ package feed
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -86,8 +85,7 @@ func TestWhyErrors(t *testing.T) {
 	r, e := newWhyRig(t)
 	e.fault.err = errFake
 	expect.Is(t, expect.ErrorOf(r.Why(t.Context(), viewer, "home", "pin:1", false)), errFake, "Why")
-	if _, err := r.Why(t.Context(), viewer, strings.Repeat("x", maxFeedName+1), "pin:1", false); !errors.Is(err, schemas.ErrUnknownFeed) {
-		t.Errorf("got %v, want ErrUnknownFeed", err)
-	}
+	_, err := r.Why(t.Context(), viewer, strings.Repeat("x", maxFeedName+1), "pin:1", false)
+	expect.Is(t, err, schemas.ErrUnknownFeed, "a long name")
 	expect.Is(t, expect.ErrorOf(newRig(t, nil).Why(t.Context(), viewer, "home", "pin:1", false)), errNoExplainer, "Why")
 }

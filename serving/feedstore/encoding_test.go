@@ -70,9 +70,7 @@ func TestDecode_RejectsTruncatedRows(t *testing.T) {
 	e, c := sampleEntry(), sampleCard()
 	edge := schemas.Edge{Kind: schemas.BlockEdge, Time: 5}
 	for i, value := range [][]byte{appendEntry(nil, &e), appendCard(nil, &c), appendVersion(nil, &c.PinVersion), appendEdge(nil, &edge)} {
-		if err := decodeAny(value)[i]; err != nil {
-			t.Errorf("row %d: %v", i, err)
-		}
+		expect.Error(t, decodeAny(value)[i], "", "row %d", i)
 		for n := range value {
 			expect.Is(t, decodeAny(value[:n])[i], packed.ErrTorn, "row %d cut to %d of %d bytes", i, n, len(value))
 		}

@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
@@ -70,21 +69,16 @@ func TestService_AddsUpAllPartitions(t *testing.T) {
 	})
 	growth := must.Get(service.Growth(t.Context(), 2))(t)
 	day := schemas.GrowthDay{Day: "d", New: total, Daily: 2 * total, Active: 3 * total, Resurrected: 4 * total, Dormant: 5 * total}
-	if want := []schemas.GrowthDay{day, day}; !slices.Equal(growth, want) {
-		t.Errorf("growth: got %+v, want %+v", growth, want)
-	}
+	expect.NoDiff(t, []schemas.GrowthDay{day, day}, growth, "growth")
 	xd28s, err := service.Xd28s(t.Context())
-	if want := []schemas.Xd28{{Days: 1, Users: total}, {Days: 2, Users: 2 * total}}; err != nil || !slices.Equal(xd28s, want) {
-		t.Errorf("xd28s: got %+v, %v, want %+v", xd28s, err, want)
-	}
+	must.OK(t, err)
+	expect.NoDiff(t, []schemas.Xd28{{Days: 1, Users: total}, {Days: 2, Users: 2 * total}}, xd28s, "xd28s")
 	cohorts, err := service.Retention(t.Context(), 1)
-	if diff := cmp.Diff([]schemas.Cohort{{Week: "w", Users: total, Active: []int{total, 2 * total}}}, cohorts); err != nil || diff != "" {
-		t.Errorf("retention, %v (-want +got):\n%s", err, diff)
-	}
+	must.OK(t, err)
+	expect.NoDiff(t, []schemas.Cohort{{Week: "w", Users: total, Active: []int{total, 2 * total}}}, cohorts, "retention")
 	steps, err := service.Funnel(t.Context(), []schemas.Verb{"view", "save"}, 2*time.Microsecond, 7)
-	if want := []schemas.FunnelStep{{Verb: "view", Users: 7 * total}, {Verb: "save", Users: 2 * total}}; err != nil || !slices.Equal(steps, want) {
-		t.Errorf("funnel: got %+v, %v, want %+v", steps, err, want)
-	}
+	must.OK(t, err)
+	expect.NoDiff(t, []schemas.FunnelStep{{Verb: "view", Users: 7 * total}, {Verb: "save", Users: 2 * total}}, steps, "funnel")
 	for p := range int32(partitions) {
 		expect.Equal(t, requested[p], 4, "requests of partition %d, one for each answer", p)
 	}
@@ -188,9 +182,8 @@ func TestPopularity_EqualsBruteForce(t *testing.T) {
 	})
 	for _, limit := range []int{1, 10, insight.MaxPopular} {
 		popular, err := newService(all.Insight).Popularity(t.Context(), limit)
-		if err != nil || len(popular) != limit {
-			t.Fatalf("%d of %d, %v", len(popular), limit, err)
-		}
+		must.OK(t, err)
+		expect.Equal(t, len(popular), limit, "popular pins")
 		for i, p := range popular {
 			if p.Interest != want[i] || p.Actions != counts[want[i]] || p.Hours[4][15] != p.Actions {
 				t.Fatalf("%d of %d: %s with %d, want %s with %d", i, limit, p.Interest, p.Actions, want[i], counts[want[i]])

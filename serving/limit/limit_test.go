@@ -134,9 +134,7 @@ func TestGates_FollowLoad(t *testing.T) {
 		}
 		return n
 	}
-	if n := fill(); n != 512 {
-		t.Fatalf("initially: got %d slots, want all 512", n)
-	}
+	expect.Equal(t, fill(), 512, "slots initially")
 	m.wait = 10 * time.Millisecond
 	g.Enter("operate")
 	var bounds []int

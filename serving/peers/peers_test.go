@@ -15,7 +15,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/goleak"
 
@@ -261,9 +260,8 @@ func TestCalls_ReachTheOwnersOfTheGroup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			want := must.Get(call(t.Context(), g))(t)
 			got, err := call(within(t, time.Minute), c)
-			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
-				t.Errorf("%v (-want +got):\n%s", err, diff)
-			}
+			must.OK(t, err)
+			expect.NoDiffBut(t, cmpopts.EquateEmpty(), want, got, "result")
 		})
 	}
 	c.Settle(user, "s-1", schemas.Failed)
@@ -280,9 +278,7 @@ func TestClient_CloseStopsItsGoroutines(t *testing.T) {
 	defer s.Close()
 	c := NewClient(Deps{Owners: map[string]Directory{topics.Pools: &directory{owner: s.Listener.Addr().String()}}, Partitions: 1})
 	defer c.Close()
-	if _, err := c.Waiting(t.Context(), user); err != nil {
-		t.Error(err)
-	}
+	must.Get(c.Waiting(t.Context(), user))(t)
 }
 
 func TestClient_ReturnsErrorsOfOwner(t *testing.T) {
@@ -330,6 +326,13 @@ func callUntil(t *testing.T, c *Client, what string, holds func() bool) error {
 	return <-ended
 }
 
+// checkNext checks that the next owner answers the client.
+func checkNext(t *testing.T, c *Client) {
+	t.Helper()
+	chunk := must.Get(c.Chunk(within(t, 5*time.Second), request))(t)
+	expect.Equal(t, chunk.Served.Mix["next"] > 0, true, "the chunk is the next owner's")
+}
+
 // A 404 from another server at an address, such as a proxy, does not mean that a feed is unknown. The peer counts as failed,
 // and the owner is looked up again.
 func TestClient_ForeignNotFoundIsAFailure(t *testing.T) {
@@ -339,9 +342,7 @@ func TestClient_ForeignNotFoundIsAFailure(t *testing.T) {
 		t.Errorf("got %v, want the 404 as a failure", err)
 	}
 	d.is(process(t, &fakeGenerator{name: "next"}), nil)
-	if chunk, err := c.Chunk(within(t, 5*time.Second), request); err != nil || chunk.Served.Mix["next"] == 0 {
-		t.Errorf("got %v, %v, want the next owner's chunk", chunk, err)
-	}
+	checkNext(t, c)
 }
 
 // A previous owner answers that it is not the owner, or is down. The next owner is found within the same call.
@@ -362,10 +363,7 @@ func TestClient_FindsNewOwner(t *testing.T) {
 				t.Fatalf("the previous owner answers: %v", err)
 			}
 			d.is(process(t, next), nil)
-			chunk, err := c.Chunk(within(t, 5*time.Second), request)
-			if err != nil || chunk.Served.Mix["next"] == 0 {
-				t.Errorf("got %v, %v, want the next owner's chunk", chunk, err)
-			}
+			checkNext(t, c)
 		})
 	}
 }
@@ -377,13 +375,9 @@ func TestClient_ReplacesHangingOwner(t *testing.T) {
 	d := &directory{owner: process(t, hanging)}
 	c := client(t, d)
 	expect.Is(t, callUntil(t, c, "the owner is called", func() bool { return hanging.calls.Load() > 0 }), context.Canceled, "error")
-	if hanging.calls.Load() != 1 {
-		t.Fatalf("the hanging process received %d calls, want one", hanging.calls.Load())
-	}
+	expect.Equal(t, hanging.calls.Load(), 1, "calls of the hanging process")
 	d.is(process(t, &fakeGenerator{name: "next"}), nil)
-	if chunk, err := c.Chunk(within(t, 5*time.Second), request); err != nil || chunk.Served.Mix["next"] == 0 {
-		t.Errorf("got %v, %v, want the next owner's chunk", chunk, err)
-	}
+	checkNext(t, c)
 }
 
 // deadlineRecorder records how long its caller waits.
@@ -463,9 +457,7 @@ func TestOwners_BoundReadsOfDirectory(t *testing.T) {
 	var calls sync.WaitGroup
 	for range 200 {
 		calls.Go(func() {
-			if _, err := c.Waiting(ctx, user); err == nil {
-				t.Error("got an answer without an owner")
-			}
+			expect.Error(t, expect.ErrorOf(c.Waiting(ctx, user)), "request waiting of user:7", "no owner")
 		})
 	}
 	eventually.True(t, "the directory is read repeatedly", func() bool { return d.reads.Load() >= 6 })

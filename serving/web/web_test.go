@@ -39,9 +39,7 @@ func TestHandler_ServesFiles(t *testing.T) {
 	for _, path := range []string{"/nothing", "/js", "/js/", "/static/js/main.js", "/../go.mod"} {
 		res := get(path)
 		var problem struct{ Status int }
-		if err := json.NewDecoder(res.Body).Decode(&problem); err != nil {
-			t.Errorf("%s: %v", path, err)
-		}
+		must.OK(t, json.NewDecoder(res.Body).Decode(&problem))
 		if got := res.Header.Get("Content-Type"); res.StatusCode != 404 || problem.Status != 404 || got != "application/problem+json" {
 			t.Errorf("%s: got %d %q, want a problem document with 404", path, res.StatusCode, got)
 		}

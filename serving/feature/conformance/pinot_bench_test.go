@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -115,9 +116,7 @@ func tenFeatures(b *testing.B) []feature.Definition {
 	}
 	all := must.Get(feature.Load(""))(b)
 	defs := slices.DeleteFunc(all, func(d feature.Definition) bool { return !slices.Contains(names, d.Name) })
-	if len(defs) != len(names) {
-		b.Fatalf("found %d of %d definitions", len(defs), len(names))
-	}
+	expect.Equal(b, len(defs), len(names), "definitions")
 	return defs
 }
 
@@ -149,9 +148,7 @@ func atRate(b *testing.B, query func(i int) error, rate, n int) []time.Duration 
 		time.Sleep(time.Until(start.Add(time.Duration(i) * time.Second / time.Duration(rate))))
 		asking.Go(func() {
 			began := time.Now()
-			if err := query(i); err != nil {
-				b.Error(err)
-			}
+			expect.Error(b, query(i), "", "query %d", i)
 			took[i] = time.Since(began)
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -67,9 +68,7 @@ func (c *cluster) documentedQueries(t *testing.T, now time.Time) map[string]bool
 		t.Errorf("%d queries, %d of them with a result, want at least ten, all with one", n, len(examples))
 	}
 	for _, e := range examples {
-		if got := c.sql(t, e[1]); got != e[2] {
-			t.Errorf("%s\ngot\n%s\nwant\n%s", e[1], got, e[2])
-		}
+		expect.Equal(t, c.sql(t, e[1]), e[2], "%s", e[1])
 	}
 	return ids
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -157,9 +158,7 @@ func (c *cluster) await(t testing.TB, n int) {
 			return true
 		})
 	}
-	if got := counted[pinot.TableName]; got != n {
-		t.Fatalf("rows of actions: %v, want %d", got, n)
-	}
+	expect.Equal(t, counted[pinot.TableName], n, "rows of actions in %v", counted)
 }
 
 func TestRealPinot(t *testing.T) {

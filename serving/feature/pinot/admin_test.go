@@ -83,14 +83,12 @@ func TestSetup_ApplyThenVerify(t *testing.T) {
 	for _, name := range Tables() {
 		want = append(want, "PUT /schemas/"+name, "PUT /tables/"+name)
 	}
-	expect.NoDiff(t, missing, must.Get(setup.Verify(t.Context()))(t), "missing before")
+	expect.NoDiff(t, missing, must.Get(setup.Verify(t.Context()))(t), "before")
 	for range 2 {
 		must.OK(t, setup.Apply(t.Context()))
 	}
 	expect.NoDiff(t, want, c.calls, "calls")
-	if got, err := setup.Verify(t.Context()); err != nil || len(got) > 0 {
-		t.Errorf("after: got %q, %v", got, err)
-	}
+	expect.Equal(t, len(must.Get(setup.Verify(t.Context()))(t)), 0, "differences after")
 	for path, change := range map[string][2]string{
 		"/tables/" + CountsTable: {`"96"`, `"24"`}, "/schemas/" + TableName: {`"objectAuthor"`, `"author"`}, "/tables/" + PinsTable: {`"version"`, `"ts"`},
 	} {
@@ -113,15 +111,11 @@ func TestSetup_FillsTables(t *testing.T) {
 	setup := (&controller{}).setup(t)
 	d, err := setup.table(TableName, V0)
 	out := string(d.schema) + string(d.config)
-	if err != nil || !strings.Contains(out, `"schemaName": "actions_enriched"`) || !strings.Contains(out, `"stream.kafka.broker.list": "kafka:1"`) {
-		t.Errorf("got %s, %v", out, err)
-	}
-	if _, err := setup.table(TableName, "9"); err == nil {
-		t.Error("an unknown release is accepted")
-	}
-	if _, err := setup.table("boards", V0); err == nil {
-		t.Error("an unknown table is accepted")
-	}
+	must.OK(t, err)
+	expect.Contains(t, out, `"schemaName": "actions_enriched"`, "schema")
+	expect.Contains(t, out, `"stream.kafka.broker.list": "kafka:1"`, "table")
+	expect.Error(t, expect.ErrorOf(setup.table(TableName, "9")), "unknown table or release", "an unknown release")
+	expect.Error(t, expect.ErrorOf(setup.table("boards", V0)), "unknown table or release", "an unknown table")
 }
 
 // From 1.0 on, Pinot forgets the id of an action that is older than the newest one by the TTL, and keeps the action's next copy.

@@ -55,9 +55,7 @@ const secret = "user:secret"
 func TestQuery_SendsDeadline(t *testing.T) {
 	var sent struct{ SQL, QueryOptions string }
 	c := broker(t, func(w http.ResponseWriter, r *http.Request) {
-		if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
-			t.Error(err)
-		}
+		expect.Error(t, json.NewDecoder(r.Body).Decode(&sent), "", "body")
 		_, _ = io.WriteString(w, none)
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -141,9 +139,7 @@ func TestQuery_SentAgainOnNewConnection(t *testing.T) {
 		}
 	})
 	for range 2 {
-		if _, err := c.query(t.Context(), "SELECT n", 1); err != nil {
-			t.Error(err)
-		}
+		must.Get(c.query(t.Context(), "SELECT n", 1))(t)
 	}
 	expect.Equal(t, queries.Load(), 3, "requests: the second connection fails")
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -62,8 +63,6 @@ func FuzzAnswer(f *testing.F) {
 			t.Errorf("%q: results %v for two pins", answer, items)
 		}
 		_, _, _ = store.Pins(t.Context(), pins, one)
-		if _, err := json.Marshal(fresh); err != nil {
-			t.Errorf("%q: fresh to %v, which cannot be answered", answer, fresh)
-		}
+		expect.Error(t, expect.ErrorOf(json.Marshal(fresh)), "", "%q: the answer's time of freshness", answer)
 	})
 }

@@ -215,8 +215,7 @@ func TestStore_ReadsPinsInParts(t *testing.T) {
 		return known, err
 	}
 	known, err := read(20 << 10)
-	if err != nil || len(known) != len(pins) {
-		t.Errorf("read %d of %d pins, %v", len(known), len(pins), err)
-	}
+	must.OK(t, err)
+	expect.Equal(t, len(known), len(pins), "pins")
 	expect.Is(t, expect.ErrorOf(read(64<<10)), ErrTooLarge, "a pin above the limit")
 }

@@ -124,9 +124,7 @@ func TestTables_AgreeWithTopics(t *testing.T) {
 		}
 		expect.NoDiff(t, want, both[0], "%s", name)
 	}
-	if _, err := setup.table(TableName, "2"); err == nil {
-		t.Error("created a table for an unknown release")
-	}
+	expect.Error(t, expect.ErrorOf(setup.table(TableName, "2")), "unknown table or release", "an unknown release")
 }
 
 // topicKeys returns the name of the key of each topic in the catalogue.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 )
@@ -58,9 +59,7 @@ func run(t testing.TB, s *cassandra.Store) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := s.Run(ctx); err != nil {
-			t.Error(err)
-		}
+		expect.Error(t, s.Run(ctx), "", "Run")
 	})
 	t.Cleanup(func() { cancel(); running.Wait() })
 	eventually.True(t, "the store has a session", s.Connected)

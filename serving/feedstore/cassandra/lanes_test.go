@@ -29,9 +29,7 @@ func TestMutations_AreBoundedAndOfOnePartition(t *testing.T) {
 				t.Errorf("%d statements in one mutation, want at most %d", len(mutation), maxTogether)
 			}
 			for _, st := range mutation {
-				if got, want := partitionOf(t, st), partitionOf(t, mutation[0]); got != want {
-					t.Errorf("a statement of %s in a mutation of %s", got, want)
-				}
+				expect.Equal(t, partitionOf(t, st), partitionOf(t, mutation[0]), "partition of a statement of the mutation")
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/golden"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
@@ -101,14 +102,10 @@ func TestValidate_ReportsEveryProblem(t *testing.T) {
 	must.OK(t, DefaultCluster().Validate())
 	err := Config{Keyspace: "drop table", TTL: time.Millisecond}.Validate()
 	for _, field := range []string{"keyspace", "timeout", "max_concurrent_writes", "ttl"} {
-		if !strings.Contains(err.Error(), field+": ") {
-			t.Errorf("got %[2]v, want %[1]s in it", field, err)
-		}
+		expect.Contains(t, err.Error(), field+": ", "error")
 	}
 	err = Cluster{Hosts: []string{"a b"}, Datacenter: "d'c"}.Validate()
 	for _, field := range []string{"hosts", "datacenter", "replicas"} {
-		if !strings.Contains(err.Error(), field+": ") {
-			t.Errorf("got %[2]v, want %[1]s in it", field, err)
-		}
+		expect.Contains(t, err.Error(), field+": ", "error")
 	}
 }

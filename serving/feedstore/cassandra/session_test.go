@@ -201,9 +201,8 @@ func TestAuthenticator_ReadsReplacedPassword(t *testing.T) {
 		write(password)
 		a := must.Get(c.AuthProvider(nil))(t)
 		got, _, err := a.Challenge([]byte("org.apache.cassandra.auth.PasswordAuthenticator"))
-		if want := "\x00feed\x00" + password; err != nil || string(got) != want {
-			t.Errorf("a new connection says %q, %v; want %q", got, err, want)
-		}
+		must.OK(t, err)
+		expect.Equal(t, string(got), "\x00feed\x00"+password, "answer of a new connection")
 	}
 }
 

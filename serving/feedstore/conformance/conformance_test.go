@@ -87,17 +87,13 @@ func entries(user schemas.UserID, from, to int64) []schemas.FeedEntry {
 
 func write(t testing.TB, s store, b feedstore.Batch) {
 	t.Helper()
-	if err := s.Write(t.Context(), b); err != nil {
-		t.Fatalf("Write: %v", err)
-	}
+	must.OK(t, s.Write(t.Context(), b))
 }
 
 func page(t testing.TB, s store, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64) {
 	t.Helper()
 	got, trimmed, err := s.Page(t.Context(), user, below, n)
-	if err != nil {
-		t.Fatalf("Page(%s, %d, %d): %v", user, below, n, err)
-	}
+	must.OK(t, err)
 	return got, trimmed
 }
 
@@ -239,9 +235,7 @@ func testAnyOrder(t *testing.T, open opener) {
 		writes = rapid.Permutation(writes).Draw(rt, "order")
 		for len(writes) > 0 {
 			n := rapid.IntRange(1, len(writes)).Draw(rt, "together")
-			if err := s.Write(t.Context(), join(writes[:n])); err != nil {
-				rt.Fatalf("Write: %v", err)
-			}
+			must.OK(rt, s.Write(t.Context(), join(writes[:n])))
 			writes = writes[n:]
 		}
 		w.check(rt, t.Context(), s)

@@ -1,12 +1,12 @@
 package conformance
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
@@ -22,9 +22,7 @@ func listAll(t testing.TB, s store, followee schemas.Followee, n int) (all []sch
 	t.Helper()
 	for from, turns := "", 0; ; turns++ {
 		pins, next, err := s.List(t.Context(), followee, from, n)
-		if err != nil {
-			t.Fatalf("List(%s, %q, %d): %v", followee, from, n, err)
-		}
+		must.OK(t, err)
 		if len(pins) > n || turns > 10_000 {
 			t.Fatalf("List(%s, %q, %d): %d pins on page %d", followee, from, n, len(pins), turns)
 		}
@@ -92,8 +90,7 @@ func testListManyDead(t *testing.T, open opener) {
 func testListBadPlace(t *testing.T, open opener) {
 	s := open(t, 100)
 	for _, from := range []string{"x", "/", "1", "one/pin:1", "99999999999999999999/pin:1"} {
-		if _, _, err := s.List(t.Context(), "user:1", from, 10); !errors.Is(err, feedstore.ErrBadPlace) {
-			t.Errorf("List from %q: got %v, want %v", from, err, feedstore.ErrBadPlace)
-		}
+		_, _, err := s.List(t.Context(), "user:1", from, 10)
+		expect.Is(t, err, feedstore.ErrBadPlace, "list from %q", from)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
@@ -21,9 +22,7 @@ func TestEmbedded(t *testing.T) {
 		cfg.MaxItems = maxFeed
 		s := must.Get(feedstore.Open(t.TempDir(), cfg, slog.New(slog.DiscardHandler)))(t)
 		t.Cleanup(func() {
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
+			expect.Error(t, s.Close(), "", "close")
 		})
 		return s
 	})
@@ -45,9 +44,7 @@ func TestRealCassandra(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		var running sync.WaitGroup
 		running.Go(func() {
-			if err := s.Run(ctx); err != nil {
-				t.Error(err)
-			}
+			expect.Error(t, s.Run(ctx), "", "Run")
 		})
 		t.Cleanup(func() { cancel(); running.Wait() })
 		eventually.True(t, "the store has a session", s.Connected)

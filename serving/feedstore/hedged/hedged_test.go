@@ -274,9 +274,8 @@ func TestRead_BadPlaceIsNotHedged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFake(0)
 		s := newStore(t, cold(), newFake(0), b)
-		if _, _, err := s.List(t.Context(), "user:1", "bad", 1); !errors.Is(err, feedstore.ErrBadPlace) {
-			t.Errorf("got %v, want %v", err, feedstore.ErrBadPlace)
-		}
+		_, _, err := s.List(t.Context(), "user:1", "bad", 1)
+		expect.Is(t, err, feedstore.ErrBadPlace, "a bad place")
 		check(t, "calls of the second store", b.calls.Load(), int64(0), nil)
 	})
 }
@@ -451,9 +450,8 @@ func TestBalance_Credit(t *testing.T) {
 		{"a late call", func() { b.late(standby, false) }, 0.5},
 		{"another late call", func() { b.late(standby, false) }, 0},
 	} {
-		if step.do(); b.credit[standby] != step.want {
-			t.Fatalf("step %d, %s: the credit is %v, want %v", i, step.name, b.credit[standby], step.want)
-		}
+		step.do()
+		expect.Equal(t, b.credit[standby], step.want, "step %d, %s: credit", i, step.name)
 	}
 }
 
