@@ -102,9 +102,7 @@ func at(n int) time.Time { return time.Unix(0, 0).Add(time.Duration(n) * interva
 func parseSeries(t *testing.T, text string) storage.Series {
 	t.Helper()
 	name, values, err := parser.ParseSeriesDesc(text)
-	if err != nil {
-		t.Fatalf("%q: %v", text, err)
-	}
+	must.OK(t, err)
 	return newSeries(name, values)
 }
 
@@ -162,16 +160,9 @@ func (s *seriesSet) Warnings() annotations.Annotations { return nil }
 func (m metrics) evaluate(t *testing.T, expr string, n int) promql.Vector {
 	t.Helper()
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 100_000, Timeout: time.Minute})
-	query, err := engine.NewInstantQuery(t.Context(), m, nil, expr, at(n))
-	if err != nil {
-		t.Fatalf("%s: %v", expr, err)
-	}
+	query := must.Get(engine.NewInstantQuery(t.Context(), m, nil, expr, at(n)))(t)
 	defer query.Close()
-	result, err := query.Exec(t.Context()).Vector()
-	if err != nil {
-		t.Fatalf("%s: %v", expr, err)
-	}
-	return result
+	return must.Get(query.Exec(t.Context()).Vector())(t)
 }
 
 // firing returns the labels for which a rule fires at the last sample: those for which its expression holds since r.For.

@@ -24,6 +24,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 const (
@@ -54,9 +56,7 @@ func openBrowser(t testing.TB) *Browser {
 	t.Cleanup(stop)
 	ctx, end := chromedp.NewContext(ctx)
 	t.Cleanup(end)
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatalf("start %s: %v", program, err)
-	}
+	must.OK(t, chromedp.Do(ctx))
 	return &Browser{ctx}
 }
 
@@ -125,9 +125,7 @@ func (b *Browser) Page(t testing.TB, v View) *Page {
 	if err == nil {
 		err = chromedp.Listen(ctx, p.hear)
 	}
-	if err != nil {
-		t.Fatalf("open a tab: %v", err)
-	}
+	must.OK(t, err)
 	p.do("look at the tab", chromedp.EmulateViewport(v.Width, v.Height, v.device), chromedp.Func(v.prefer))
 	return p
 }

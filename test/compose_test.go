@@ -109,9 +109,7 @@ func TestCompose_RolesHaveValidConfiguration(t *testing.T) {
 		}
 		commands := [][]string{{"config", "check"}, append(slices.Clone([]string(s.Command)), "--help")}
 		if s.HealthCheck != nil {
-			if got := s.HealthCheck.Test[:2]; !slices.Equal(got, []string{"CMD", "/smartfeed"}) {
-				t.Errorf("%s: health check %q: the image contains only /smartfeed", name, got)
-			}
+			expect.NoDiff(t, []string{"CMD", "/smartfeed"}, s.HealthCheck.Test[:2], "%s: health check (the image has only /smartfeed)", name)
 			commands = append(commands, append(slices.Clone([]string(s.HealthCheck.Test[2:])), "--help"))
 		}
 		for _, args := range commands {
@@ -150,9 +148,8 @@ func TestCompose_LightHasOneOfEach(t *testing.T) {
 			}
 		}
 		var out, problems strings.Builder
-		if code := cli.Execute(t.Context(), []string{"config", "check"}, environ, strings.NewReader(""), &out, &problems); code != 0 {
-			t.Errorf("%s: %s", name, problems.String())
-		}
+		code := cli.Execute(t.Context(), []string{"config", "check"}, environ, strings.NewReader(""), &out, &problems)
+		expect.Equal(t, code, 0, "%s: exit code with %s", name, &problems)
 	}
 }
 
@@ -333,7 +330,6 @@ func TestDockerfile_DefaultCommandListensOnAllInterfaces(t *testing.T) {
 	settings := slices.DeleteFunc(args, func(arg string) bool { return arg == "--demo" })
 	args = append(slices.Concat([]string{"config", "check"}, settings), "--dir", t.TempDir())
 	var out, problems strings.Builder
-	if code := cli.Execute(t.Context(), args, nil, strings.NewReader(""), &out, &problems); code != 0 {
-		t.Errorf("the command is rejected: %s", &problems)
-	}
+	code := cli.Execute(t.Context(), args, nil, strings.NewReader(""), &out, &problems)
+	expect.Equal(t, code, 0, "exit code of the command with %s", &problems)
 }

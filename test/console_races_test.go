@@ -78,9 +78,7 @@ func showsNoTargetsWithoutShare(t *testing.T, b *Browser) {
 		p.Wait("the shares", "Boolean(document.querySelector('#plot-shares figure'))")
 		return p.Texts("#plot-shares tbody td:nth-child(2)")
 	}
-	if got := targets(share("following", 0.6, 60), share("others", 0.2, 0)); !slices.Equal(got, []string{"100 %"}) {
-		t.Errorf("without others: got targets %q, want 100 %%", got)
-	}
+	expect.NoDiff(t, []string{"100 %"}, targets(share("following", 0.6, 60), share("others", 0.2, 0)), "targets without others")
 	expect.NoDiff(t, []string{"–", "–"}, targets(share("following", 0.6, 60), share("others", 0.2, 40)), "targets with others")
 }
 

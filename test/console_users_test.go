@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 // Opening a user changes nothing. A visit whose answer was lost is repeated with its key; the next one has another key.
@@ -61,9 +62,8 @@ func searchesUsers(t *testing.T, b *Browser) {
 	p.Fill("#user", "user:ad")
 	buttons("ada", "adam")
 	p.Wait("options of the field", "[...document.querySelectorAll('#users option')].map((e) => e.value).join() === 'user:ada,user:adam'")
-	if got := d.queries("GET /users", "prefix"); got[len(got)-1] != "user:ad" {
-		t.Errorf("searched for %q, want user:ad last", got)
-	}
+	got := d.queries("GET /users", "prefix")
+	expect.Equal(t, got[len(got)-1], "user:ad", "last search")
 	p.CheckAccessible("found users")
 	d.answers("GET /users", 200, map[string]any{"users": []string{}})
 	p.Fill("#user", "zoe")
@@ -122,12 +122,10 @@ func comparesFeeds(t *testing.T, b *Browser) {
 		return Eval[[]string](p, "[...document.querySelectorAll('#compare-"+side+"-items > li')].map((e) => [e.querySelector('strong').textContent, ...[...e.querySelectorAll('.difference')].map((d) => d.textContent)].join('|'))")
 	}
 	p.Wait("the summary", says("#compare-summary", "2 items in both, 2 of them at another position; 1 only in home, 1 only in plain."))
-	if got, want := lines("a"), []string{"one|only here", "two|1 lower|there from interest|score −1.00", hostile + "|1 lower"}; !slices.Equal(got, want) {
-		t.Errorf("the first feed has %q, want %q", got, want)
-	}
-	if got, want := lines("b"), []string{"two|1 higher|there from following|score +1.00", hostile + "|1 higher", "four|only here"}; !slices.Equal(got, want) {
-		t.Errorf("the second feed has %q, want %q", got, want)
-	}
+	want := []string{"one|only here", "two|1 lower|there from interest|score −1.00", hostile + "|1 lower"}
+	expect.NoDiff(t, want, lines("a"), "the first feed")
+	want = []string{"two|1 higher|there from following|score +1.00", hostile + "|1 higher", "four|only here"}
+	expect.NoDiff(t, want, lines("b"), "the second feed")
 	p.Wait("the degraded reasons of one side", says("#compare-b-status", "Unavailable: store.")+" && "+says("#compare-a-status", ""))
 	p.CheckAccessible("two feeds")
 	p.Shot("compare-phone")

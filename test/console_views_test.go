@@ -534,9 +534,8 @@ func showsMoreTerms(t *testing.T, b *Browser) {
 	}
 	said("1000", "The first 1,000 terms, by score; "+others)
 	p.Wait("the maximum of terms", "document.querySelector('#terms-more').hidden")
-	if limits := d.queries("GET /dictionary", "limit"); !slices.Equal(slices.Compact(limits), []string{"50", "250", "450", "650", "850", "1000"}) {
-		t.Errorf("requested %q terms", limits)
-	}
+	limits := slices.Compact(d.queries("GET /dictionary", "limit"))
+	expect.NoDiff(t, []string{"50", "250", "450", "650", "850", "1000"}, limits, "requested numbers of terms")
 	terms(3)
 	p.Choose("#terms-state", "merged")
 	said("3", "3 terms.")
@@ -566,9 +565,8 @@ func sendsClicks(t *testing.T, b *Browser) {
 			t.Errorf("%s: sent %q, want one click more", at, sent)
 		}
 	}
-	if got := Eval[string](p, "((a) => [a.href, a.rel, a.target].join(' '))(document.querySelector('.card h2 a'))"); got != "https://pins.example/1 noopener noreferrer _blank" {
-		t.Errorf("the link is %q", got)
-	}
+	link := Eval[string](p, "((a) => [a.href, a.rel, a.target].join(' '))(document.querySelector('.card h2 a'))")
+	expect.Equal(t, link, "https://pins.example/1 noopener noreferrer _blank", "link")
 }
 
 // Each failed record has one line for all its dead letters, with the state of its retries.
@@ -581,9 +579,7 @@ func showsRetries(t *testing.T, b *Browser) {
 	p := d.open(t, b, View{Width: 1280, Height: 900, Dark: true}, "/#pipeline")
 	p.Wait("the records", "document.querySelectorAll('#dead-letters li').length === 4")
 	fates := p.Texts("#dead-letters .fate")
-	if slices.Sort(fates); !slices.Equal(fates, []string{"done", "parked", "unknown", "waiting"}) {
-		t.Errorf("the records are %q", fates)
-	}
+	expect.NoDiff(t, []string{"done", "parked", "unknown", "waiting"}, slices.Sorted(slices.Values(fates)), "fates of the records")
 	p.Wait("open records are marked", "document.querySelectorAll('#dead-letters li.open').length === 3 && !document.querySelector('#dead-letters-retry').disabled")
 	expect.Equal(t, p.Texts("#dead-letters-status")[0], "4 records: 1 waiting, 1 done, 1 parked.", "status")
 	line := "[...document.querySelectorAll('#dead-letters li')].find((e) => e.textContent.includes('actions/0 at 1'))"
@@ -648,9 +644,8 @@ func setsRetryRates(t *testing.T, b *Browser) {
 	p.Wait("the new limit", "document.querySelector('#kinds-result').textContent.startsWith('"+kind+": the configured rate')")
 	cell("rate", "10/s by ann")
 	const zero = `{"kind":"` + kind + `","priority":-3,"rate":0}`
-	if got, want := d.bodies("POST /dead-letters/limits"), []string{zero, zero, `{"kind":"` + kind + `","priority":-3}`}; !slices.Equal(got, want) {
-		t.Errorf("sent %q, want %q", got, want)
-	}
+	limits := []string{zero, zero, `{"kind":"` + kind + `","priority":-3}`}
+	expect.NoDiff(t, limits, d.bodies("POST /dead-letters/limits"), "sent")
 	d.answers("GET /dead-letters/kinds", 503, map[string]any{"detail": "the rows are unavailable"})
 	p.Wait("the error", "document.querySelector('#kinds-status').textContent.includes('the rows are unavailable')")
 }
@@ -809,9 +804,7 @@ func worksWithKeyboard(t *testing.T, b *Browser) {
 	p.Wait("the main content has the focus", "document.activeElement.id === 'main'")
 	p.Go(Eval[string](p, "location.origin"))
 	order := tabs(p, "user", 10)
-	if want := []string{"Skip to the content", "user"}; !slices.Equal(order, want) {
-		t.Errorf("the tab order is %q, want %q", order, want)
-	}
+	expect.NoDiff(t, []string{"Skip to the content", "user"}, order, "tab order")
 	p.Press("a")
 	p.Press(kb.Enter)
 	p.Wait("the feed of user:a, with the focus on its heading", "document.querySelectorAll('.card').length === 2 && document.activeElement.id === 'feed-title'")

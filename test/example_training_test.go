@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/training"
 )
@@ -22,9 +23,8 @@ func TestExample_TrainingLoop(t *testing.T) {
 	}
 	out, err := exec.CommandContext(t.Context(), python, "examples/training/demo.py", program, "--users", "40", "--visits", "3").CombinedOutput()
 	t.Logf("%s", out)
-	if err != nil || !strings.Contains(string(out), "the arm with the model is better\n") {
-		t.Fatalf("demo.py: %v", err)
-	}
+	must.OK(t, err)
+	expect.Contains(t, string(out), "the arm with the model is better\n", "demo.py")
 }
 
 // DuckDB reads every kind of column: times, lists of structs with maps, flags, and nulls.

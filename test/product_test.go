@@ -16,6 +16,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/cli"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tools/simulate"
 	"github.com/smartfeed/smartfeed/topics"
@@ -60,9 +61,7 @@ func start(t *testing.T, role app.Role, cfg app.Config) *product {
 	go func() { done <- p.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		if err := errors.Join(<-done, p.Close()); err != nil {
-			t.Errorf("stop: %v", err)
-		}
+		expect.Error(t, errors.Join(<-done, p.Close()), "", "stop")
 	})
 	ready, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -74,9 +73,8 @@ func start(t *testing.T, role app.Role, cfg app.Config) *product {
 func run(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, problems strings.Builder
-	if code := cli.Execute(t.Context(), args, nil, strings.NewReader(""), &out, &problems); code != 0 {
-		t.Fatalf("%q: exit code %d: %s%s", args, code, &out, &problems)
-	}
+	code := cli.Execute(t.Context(), args, nil, strings.NewReader(""), &out, &problems)
+	expect.Equal(t, code, 0, "%q: exit code with %s%s", args, &out, &problems)
 	return out.String()
 }
 

@@ -119,9 +119,8 @@ func TestServersDashboard_PanelsHaveDataOfRealServers(t *testing.T) {
 	}
 	for _, args := range [][]string{{"topics", "apply"}, {"feed-store", "apply"}} {
 		var out, problems strings.Builder
-		if code := cli.Execute(t.Context(), args, environ, strings.NewReader(""), &out, &problems); code != 0 {
-			t.Fatalf("%q: %s", args, &problems)
-		}
+		code := cli.Execute(t.Context(), args, environ, strings.NewReader(""), &out, &problems)
+		expect.Equal(t, code, 0, "%q: exit code with %s", args, &problems)
 	}
 	exchange(t, addresses[0])
 	var all metrics

@@ -30,9 +30,8 @@ func TestSystemd_UnitRunsRoles(t *testing.T) {
 			t.Errorf("the unit of %s runs %s %s", role, program, command)
 		}
 		var out, problems strings.Builder
-		if code := cli.Execute(t.Context(), []string{"config", "check", command}, environ, strings.NewReader(""), &out, &problems); code != 0 {
-			t.Errorf("%s: %s", role, &problems)
-		}
+		code := cli.Execute(t.Context(), []string{"config", "check", command}, environ, strings.NewReader(""), &out, &problems)
+		expect.Equal(t, code, 0, "%s: exit code with %s", role, &problems)
 	}
 	if limit := must.Get(time.ParseDuration(unit["TimeoutStopSec"][0] + "s"))(t); limit <= app.ShutdownTimeout {
 		t.Errorf("TimeoutStopSec is %s, want more than %s", limit, app.ShutdownTimeout)

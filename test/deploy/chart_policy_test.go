@@ -148,19 +148,16 @@ func TestChart_PeersFindEachPod(t *testing.T) {
 		for _, set := range only[*apps.StatefulSet](all) {
 			s, c := service(t, all, set.Spec.ServiceName), set.Spec.Template.Spec.Containers[0]
 			_, port, _ := strings.Cut(variable(c, "SMARTFEED_HTTP"), ":")
-			if want := fmt.Sprintf("$(POD_NAME).%s.%s.svc:%s", s.Name, namespace, port); variable(c, "SMARTFEED_ADVERTISE") != want {
-				t.Errorf("%s/%s: advertises %s, want %s", name, set.Name, variable(c, "SMARTFEED_ADVERTISE"), want)
-			}
+			want := fmt.Sprintf("$(POD_NAME).%s.%s.svc:%s", s.Name, namespace, port)
+			expect.Equal(t, variable(c, "SMARTFEED_ADVERTISE"), want, "%s/%s: advertised address", name, set.Name)
 			if s.Spec.ClusterIP != core.ClusterIPNone || !s.Spec.PublishNotReadyAddresses || fmt.Sprint(c.Ports[0].ContainerPort) != port ||
 				s.Spec.Ports[0].Port != c.Ports[0].ContainerPort || s.Spec.Ports[0].TargetPort.StrVal != c.Ports[0].Name {
 				t.Errorf("%s/%s: %+v is not a headless Service of port %s", name, set.Name, s.Spec, port)
 			}
-			if got := selected(labels.SelectorFromSet(s.Spec.Selector), pods(all)); !slices.Equal(got, []string{set.Name}) {
-				t.Errorf("%s: the Service %s selects %q", name, s.Name, got)
-			}
-			if got := selected(must.Get(meta.LabelSelectorAsSelector(set.Spec.Selector))(t), pods(all)); !slices.Equal(got, []string{set.Name}) {
-				t.Errorf("%s: the StatefulSet %s selects %q", name, set.Name, got)
-			}
+			got := selected(labels.SelectorFromSet(s.Spec.Selector), pods(all))
+			expect.NoDiff(t, []string{set.Name}, got, "%s: selected by the Service %s", name, s.Name)
+			got = selected(must.Get(meta.LabelSelectorAsSelector(set.Spec.Selector))(t), pods(all))
+			expect.NoDiff(t, []string{set.Name}, got, "%s: selected by the StatefulSet %s", name, set.Name)
 			if len(set.Name)+len("-0123456789") > 63 {
 				t.Errorf("%s: the label controller-revision-hash of %s is too long", name, set.Name)
 			}
@@ -193,9 +190,8 @@ func selected(selector labels.Selector, all []pod) (names []string) {
 func TestChart_ServicesAndBudgetsSelectPods(t *testing.T) {
 	for name, role := range map[string]string{"minimal": "smartfeed-serve", "production": "smartfeed-serve", "dev": "smartfeed-dev"} {
 		all := objects(t, installations(t)[name])
-		if got := selected(labels.SelectorFromSet(service(t, all, "smartfeed").Spec.Selector), pods(all)); !slices.Equal(got, []string{role}) {
-			t.Errorf("%s: the Service of the API selects %q", name, got)
-		}
+		got := selected(labels.SelectorFromSet(service(t, all, "smartfeed").Spec.Selector), pods(all))
+		expect.NoDiff(t, []string{role}, got, "%s: selected by the Service of the API", name)
 		for _, budget := range only[*policy.PodDisruptionBudget](all) {
 			got := selected(must.Get(meta.LabelSelectorAsSelector(budget.Spec.Selector))(t), pods(all))
 			if !slices.Equal(got, []string{budget.Name}) || budget.Spec.MaxUnavailable.IntValue() != 1 {
@@ -224,9 +220,8 @@ func TestChart_ServiceMonitorSelectsHeadlessServices(t *testing.T) {
 	for _, r := range endpoint.RelabelConfigs {
 		relabeled[r.TargetLabel] = *cmp.Or(r.Replacement, new(string)) + joined(r.SourceLabels)
 	}
-	if want := map[string]string{"job": "smartfeed", "role": "__meta_kubernetes_service_label_app_kubernetes_io_component"}; !gocmp.Equal(relabeled, want) {
-		t.Errorf("labels %q, want %q", relabeled, want)
-	}
+	want := map[string]string{"job": "smartfeed", "role": "__meta_kubernetes_service_label_app_kubernetes_io_component"}
+	expect.NoDiff(t, want, relabeled, "labels")
 }
 
 func joined(names []monitoring.LabelName) (all string) {
@@ -251,9 +246,8 @@ func TestChart_InstallsAlertsAndDashboard(t *testing.T) {
 		}
 		installed++
 		for _, name := range []string{"smartfeed.json", "servers.json"} {
-			if strings.TrimSpace(m.Data[name]) != strings.TrimSpace(read(t, "deploy/monitoring/grafana/"+name)) {
-				t.Errorf("the dashboard %s differs from the file", name)
-			}
+			dashboard := read(t, "deploy/monitoring/grafana/"+name)
+			expect.Equal(t, strings.TrimSpace(m.Data[name]), strings.TrimSpace(dashboard), "the dashboard %s", name)
 		}
 		expect.Equal(t, m.Labels["grafana_dashboard"], "1", "label by which the sidecar of Grafana finds dashboards")
 	}

@@ -114,9 +114,7 @@ func objects(t *testing.T, values string) []runtime.Object {
 				continue
 			}
 			object, _, err := decoder.Decode([]byte(document), nil, nil)
-			if err != nil {
-				t.Fatalf("%s: %v in\n%s", name, err, document)
-			}
+			must.OK(t, err)
 			decoded = append(decoded, object)
 		}
 	}

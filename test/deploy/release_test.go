@@ -29,9 +29,7 @@ func TestRelease_HasSignedArtifacts(t *testing.T) {
 	if !slices.Equal(build.Goos, []string{"linux", "darwin"}) || !slices.Equal(build.Goarch, []string{"amd64", "arm64"}) || !slices.Contains(build.Env, "CGO_ENABLED=0") {
 		t.Errorf("builds for %q × %q with %q", build.Goos, build.Goarch, build.Env)
 	}
-	if !strings.Contains(strings.Join(build.Ldflags, " "), "-X github.com/smartfeed/smartfeed/app.version={{ .Tag }}") {
-		t.Errorf("%q does not set the version", build.Ldflags)
-	}
+	expect.Contains(t, strings.Join(build.Ldflags, " "), "-X github.com/smartfeed/smartfeed/app.version={{ .Tag }}", "flags of the linker")
 	if release.SBOMs[0].Artifacts != "archive" || image.SBOM != "true" || release.Checksum.NameTemplate == "" {
 		t.Error("SBOMs or checksums are missing")
 	}
@@ -59,9 +57,7 @@ func TestRelease_ImageContextIsComplete(t *testing.T) {
 	expect.Equal(t, fmt.Sprint(image.Images, image.Platforms), "[ghcr.io/smartfeed/smartfeed] [linux/amd64 linux/arm64]", "the image")
 	expect.Equal[any](t, loadChart(t).Values["image"].(map[string]any)["repository"], image.Images[0], "the image of the chart")
 	for _, file := range image.ExtraFiles {
-		if _, err := os.Stat(file); err != nil {
-			t.Error(err)
-		}
+		must.Get(os.Stat(file))(t)
 	}
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".")
 	for path := range strings.Lines(string(must.Get(list.Output())(t))) {
@@ -95,9 +91,7 @@ func TestWorkflows_AreValid(t *testing.T) {
 func workflows(t *testing.T) []string {
 	t.Helper()
 	found := must.Get(filepath.Glob(".github/workflows/*.yml"))(t)
-	if len(found) != 2 {
-		t.Fatalf("workflows %q, want ci.yml and release.yml", found)
-	}
+	expect.Equal(t, len(found), 2, "workflows %q", found)
 	return found
 }
 
