@@ -39,24 +39,31 @@ func (w *wire) smartfeed(t *testing.T, stdin string, args ...string) (stdout, st
 	return smartfeed(t, stdin, append(flags, args...)...)
 }
 
+// prints checks that a command line succeeds, and that want is in its standard output.
+func (w *wire) prints(t *testing.T, want, stdin string, args ...string) (stdout string) {
+	t.Helper()
+	stdout, stderr, err := w.smartfeed(t, stdin, args...)
+	expect.Error(t, err, "", "%q: %s", args, stderr)
+	expect.Contains(t, stdout, want, "%q printed", args)
+	return stdout
+}
+
+// decoded runs a command line whose standard output is JSON, and returns the decoded value.
+func decoded[V any](t *testing.T, w *wire, args ...string) (v V) {
+	t.Helper()
+	must.OK(t, json.Unmarshal([]byte(w.prints(t, "", "", append(args, "-o", "json")...)), &v))
+	return v
+}
+
 func TestTopicsCommands(t *testing.T) {
 	w := &wire{topicstest.Bare(t, 0)}
-	if _, _, err := w.smartfeed(t, "", "topics", "verify"); err == nil || !strings.Contains(err.Error(), "topic pins: missing") {
-		t.Errorf("verify = %v, want what is missing", err)
-	}
-	out, _, err := w.smartfeed(t, "", "topics", "plan")
-	if err != nil || !strings.Contains(out, "create pins: 4 partitions, 1 replica, never deleted\n") {
-		t.Errorf("plan printed %q, %v", out, err)
-	}
+	_, _, err := w.smartfeed(t, "", "topics", "verify")
+	expect.Error(t, err, "topic pins: missing", "verify")
+	w.prints(t, "create pins: 4 partitions, 1 replica, never deleted\n", "", "topics", "plan")
 	expect.Equal(t, len(w.Names()), 0, "topics created by the plan")
-	out, _, err = w.smartfeed(t, "", "topics", "apply", "-o", "json")
-	var done topics.Plan
-	if err != nil || json.Unmarshal([]byte(out), &done) != nil || len(done.Create) != len(topics.Catalogue(topics.Profile{})) {
-		t.Errorf("apply printed %q, %v", out, err)
-	}
-	if out, _, err = w.smartfeed(t, "", "topics", "verify"); err != nil || out != "all topics match the catalogue\n" {
-		t.Errorf("verify printed %q, %v", out, err)
-	}
+	done := decoded[topics.Plan](t, w, "topics", "apply")
+	expect.Equal(t, len(done.Create), len(topics.Catalogue(topics.Profile{})), "created topics")
+	expect.Equal(t, w.prints(t, "", "", "topics", "verify"), "all topics match the catalogue\n", "verify")
 }
 
 // The topics commands include the active generation and the one being built, but not retired generations.
@@ -97,13 +104,9 @@ func TestTopicsPlan_FailsOnConflict(t *testing.T) {
 
 func TestACLsCommand(t *testing.T) {
 	w := &wire{topicstest.Bare(t, 0)}
-	out, _, err := w.smartfeed(t, "", "topics", "acls", topics.RoleProduce, "--principal", "User:app")
-	if err != nil || !strings.Contains(out, "--add --allow-principal User:app --operation Write --topic pins\n") {
-		t.Errorf("acls for a principal: %v, %s", err, out)
-	}
-	if out, _, err = w.smartfeed(t, "", "topics", "acls", topics.RoleProcess); err != nil || !strings.Contains(out, "Read on group pools*\n") {
-		t.Errorf("acls: %v, %s", err, out)
-	}
+	const add = "--add --allow-principal User:app --operation Write --topic pins\n"
+	w.prints(t, add, "", "topics", "acls", topics.RoleProduce, "--principal", "User:app")
+	w.prints(t, "Read on group pools*\n", "", "topics", "acls", topics.RoleProcess)
 }
 
 const (
@@ -135,13 +138,10 @@ func TestPublish_ReadsFilesAndStandardInput(t *testing.T) {
 	}
 	var got ops.Published
 	must.OK(t, json.Unmarshal([]byte(out), &got))
-	if got.Events != 102 || got.Streams["actions"] != 100 || got.Streams["follows"] != 2 || got.Bad != 0 {
-		t.Errorf("published %+v, want 100 actions and 2 follows", got)
-	}
+	want := ops.Published{Events: 102, Streams: map[string]int{"actions": 100, "follows": 2}, Seconds: got.Seconds}
+	expect.NoDiff(t, want, got, "published")
 	expect.Equal(t, len(w.Records(topics.Actions)), 100, "actions in the log")
-	if out, _, err := w.smartfeed(t, otherGood, "publish"); err != nil || out != "published 1 event: 1 follow\n" {
-		t.Errorf("publish printed %q, %v", out, err)
-	}
+	expect.Equal(t, w.prints(t, "", otherGood, "publish"), "published 1 event: 1 follow\n", "publish")
 }
 
 func TestPublish_NamesEveryBadLineAndPublishesNothing(t *testing.T) {
@@ -151,9 +151,8 @@ func TestPublish_NamesEveryBadLineAndPublishesNothing(t *testing.T) {
 	first := write(t, goodLines(3))
 	second := write(t, strings.Join([]string{otherGood, "{", future, strings.Repeat("x", schemas.MaxLineBytes+10), otherGood}, "\n"))
 	out, stderr, err := w.smartfeed(t, "", "publish", first, second)
-	if err == nil || !strings.Contains(err.Error(), "3 bad lines: nothing was published") || out != "" {
-		t.Errorf("publish printed %q, %v, want an error", out, err)
-	}
+	expect.Error(t, err, "3 bad lines: nothing was published", "publish")
+	expect.Equal(t, out, "", "standard output")
 	for _, want := range []string{second + ":2: ", second + ":3: ", second + ":4: longer than"} {
 		expect.Contains(t, stderr, want, "standard error")
 	}
@@ -161,10 +160,8 @@ func TestPublish_NamesEveryBadLineAndPublishesNothing(t *testing.T) {
 	for _, topic := range []string{topics.Actions, topics.Follows} {
 		expect.Equal(t, w.End(topic), 0, "records on %s", topic)
 	}
-	if out, _, err = w.smartfeed(t, "", "publish", "--skip-bad", first, second); err != nil ||
-		out != "published 5 events: 2 follows, 3 actions; 3 bad lines skipped\n" {
-		t.Errorf("publish --skip-bad printed %q, %v", out, err)
-	}
+	out = w.prints(t, "", "", "publish", "--skip-bad", first, second)
+	expect.Equal(t, out, "published 5 events: 2 follows, 3 actions; 3 bad lines skipped\n", "publish --skip-bad")
 }
 
 // publish splits lines like POST /v1/events.
@@ -181,9 +178,8 @@ func TestPublish_AcceptsLongestLine(t *testing.T) {
 func TestPublish_FailsOnMissingFile(t *testing.T) {
 	w := newWire(t)
 	a := write(t, goodLines(3))
-	if _, _, err := w.smartfeed(t, "", "publish", a, "/nowhere"); err == nil || !strings.Contains(err.Error(), "/nowhere") {
-		t.Errorf("publish = %v, want the missing file", err)
-	}
+	_, _, err := w.smartfeed(t, "", "publish", a, "/nowhere")
+	expect.Error(t, err, "/nowhere", "publish")
 	expect.Equal(t, w.End(topics.Actions), 0, "published records")
 }
 
@@ -202,9 +198,7 @@ func TestPublish_CountsAcknowledgedEvents(t *testing.T) {
 
 func TestWait_NamesLaggingConsumers(t *testing.T) {
 	w := newWire(t)
-	if _, _, err := w.smartfeed(t, "", "wait"); err != nil {
-		t.Errorf("wait on empty topics: %v", err)
-	}
+	w.prints(t, "", "", "wait")
 	w.Send(&kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: []byte("k")})
 	_, _, err := w.smartfeed(t, "", "wait", "--timeout", "100ms")
 	expect.Error(t, err, "not done within 100ms: unprocessed: objects: 1 of pins", "wait")
@@ -219,9 +213,7 @@ func TestWait_NamesMissingTopic(t *testing.T) {
 	if !errors.As(err, &missing) || !slices.Equal(missing.Topics, []string{topics.RetryOrders}) {
 		t.Errorf("wait = %v, want %s missing", err, topics.RetryOrders)
 	}
-	if want := `"smartfeed topics apply"`; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("wait = %v, want what to do: %s", err, want)
-	}
+	expect.Error(t, err, `"smartfeed topics apply"`, "wait: what to do")
 	expect.Contains(t, out, `"done": false`, "printed")
 }
 
@@ -234,19 +226,16 @@ func TestDeadLetters_ListAndRetry(t *testing.T) {
 	w.SendDeadLetter("gone", 0, "k", "v", 11)
 	w.Send(&kgo.Record{Topic: topics.DeadLetters, Key: []byte("k"), Value: []byte("?")})
 
-	out, _, err := w.smartfeed(t, "", "dead-letters", "list", "-o", "json", "--limit", "3")
-	var listed []api.DeadLetter
-	if err != nil || json.Unmarshal([]byte(out), &listed) != nil || len(listed) != 3 {
-		t.Fatalf("list printed %q, %v, want 3 dead letters", out, err)
+	listed := decoded[[]api.DeadLetter](t, w, "dead-letters", "list", "--limit", "3")
+	if len(listed) != 3 {
+		t.Fatalf("listed %+v, want 3 dead letters", listed)
 	}
 	if l := listed[2]; l.Topic != "gone" || l.Reason != "broken" || l.DeadLetter.Offset != 11 || l.Retried {
 		t.Errorf("the newest dead letter is %+v, want that of topic gone", l)
 	}
 
-	out, _, err = w.smartfeed(t, "", "dead-letters", "retry", "--operator", "ann")
-	if err != nil || out != "retried 6 dead letters, skipped 2\n" {
-		t.Errorf("retry printed %q, %v", out, err)
-	}
+	out := w.prints(t, "", "", "dead-letters", "retry", "--operator", "ann")
+	expect.Equal(t, out, "retried 6 dead letters, skipped 2\n", "retry")
 	ordered := map[string]string{}
 	for _, r := range w.Records(topics.RetryOrders) {
 		o, err := w.Streams.RetryOrders.Decode(r.Value)
@@ -260,14 +249,11 @@ func TestDeadLetters_ListAndRetry(t *testing.T) {
 	}
 
 	w.SendDeadLetter(topics.Pins, 0, "pin:9", "v9", 20)
-	if out, _, err = w.smartfeed(t, "", "dead-letters", "retry", "-o", "json"); err != nil || !strings.Contains(out, `"published": 1`) {
-		t.Errorf("second retry printed %q, %v, want only the new dead letter", out, err)
-	}
+	w.prints(t, `"published": 1`, "", "dead-letters", "retry", "-o", "json") // only the new dead letter
 	expect.Equal(t, w.End(topics.RetryOrders), 7, "orders")
-	out, _, err = w.smartfeed(t, "", "dead-letters", "list")
-	if err != nil || strings.Count(out, "true") != 9 || !strings.Contains(out, "UNREADABLE") || !strings.Contains(out, "1970-01-01T00:00:00.011Z  gone ") {
-		t.Errorf("list printed\n%s%v\nwant 9 retried dead letters, one unreadable", out, err)
-	}
+	out = w.prints(t, "1970-01-01T00:00:00.011Z  gone ", "", "dead-letters", "list")
+	expect.Equal(t, strings.Count(out, "true"), 9, "retried dead letters in %s", out)
+	expect.Contains(t, out, "UNREADABLE", "list")
 }
 
 // list reads only the end of a large dead-letter topic, even if an earlier record has a later time.
@@ -297,9 +283,7 @@ func TestListDeadLetters_ReadsOnlyTheEnd(t *testing.T) {
 func TestRetryDeadLetters_PublishesLongOnes(t *testing.T) {
 	w := newWire(t)
 	w.SendDeadLetter(topics.Deliveries, 3, "user:a", strings.Repeat("d", topics.MaxRetriedBytes), 10)
-	if out, _, err := w.smartfeed(t, "", "dead-letters", "retry"); err != nil || !strings.HasPrefix(out, "retried 1 dead letter,") {
-		t.Fatalf("retry printed %q, %v", out, err)
-	}
+	w.prints(t, "retried 1 dead letter,", "", "dead-letters", "retry")
 	rs := w.Records(topics.Deliveries)
 	if len(rs) != 1 || rs[0].Partition != 3 || len(rs[0].Value) != topics.MaxRetriedBytes {
 		t.Fatalf("%d deliveries, want the bytes in partition 3", len(rs))
@@ -324,9 +308,8 @@ func TestLimitRetries_OrdersLimits(t *testing.T) {
 	var got []schemas.RetryLimit
 	for _, r := range w.Records(topics.RetryOrders) {
 		o, err := w.Streams.RetryOrders.Decode(r.Value)
-		if err != nil || string(r.Key) != topics.Pins {
-			t.Fatalf("order under %s: %v", r.Key, err)
-		}
+		must.OK(t, err)
+		expect.Equal(t, string(r.Key), topics.Pins, "key of an order")
 		got = append(got, o.Limits...)
 	}
 	expect.NoDiff(t, want, got, "limits")
@@ -334,10 +317,6 @@ func TestLimitRetries_OrdersLimits(t *testing.T) {
 
 func TestDeadLetters_OfEmptyTopic(t *testing.T) {
 	w := newWire(t)
-	if out, _, err := w.smartfeed(t, "", "dead-letters", "list", "-o", "json"); err != nil || out != "[]\n" {
-		t.Errorf("list printed %q, %v", out, err)
-	}
-	if out, _, err := w.smartfeed(t, "", "dead-letters", "retry"); err != nil || !strings.HasPrefix(out, "retried 0 dead letters,") {
-		t.Errorf("retry printed %q, %v", out, err)
-	}
+	expect.Equal(t, w.prints(t, "", "", "dead-letters", "list", "-o", "json"), "[]\n", "list")
+	w.prints(t, "retried 0 dead letters,", "", "dead-letters", "retry")
 }
