@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -37,6 +38,14 @@ func (s httpAPI) send(path, body string, header ...string) (int, string) {
 	res := must.Get(http.DefaultClient.Do(req))(s.t)
 	defer res.Body.Close()
 	return res.StatusCode, string(must.Get(io.ReadAll(res.Body))(s.t))
+}
+
+// answers checks the status code of the response to a request, and that its body contains text.
+func (s httpAPI) answers(want int, text, path, body string) {
+	s.t.Helper()
+	status, got := s.send(path, body)
+	expect.Equal(s.t, status, want, "status of %s with %.200s: %.200s", path, body, got)
+	expect.Contains(s.t, got, text, "body of %s with %.200s", path, body)
 }
 
 // get returns the body of a response.

@@ -18,23 +18,14 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// post sends lines to POST /v1/events and returns status and body.
-func (s httpAPI) post(lines string) (int, string) {
-	s.t.Helper()
-	return s.send("/v1/events", lines)
-}
-
 // checkProcesses publishes a pin to a follower, and checks that it reaches the follower's pool.
 func (s *started) checkProcesses(n int) {
 	s.t.Helper()
 	now := time.Now().UnixMicro()
-	status, body := s.api().post(fmt.Sprintf(
+	s.api().answers(http.StatusAccepted, "", "/v1/events", fmt.Sprintf(
 		`{"stream":"follows","id":"f-%d","time":%d,"actor":"user:fan","verb":"follow","object":"user:star"}
 {"stream":"pins","id":"p-%d","time":%d,"actor":"user:star","verb":"create","object":"pin:%d","title":"t"}
 `, n, now, n, now, n))
-	if status != http.StatusAccepted {
-		s.t.Fatalf("good events: %d %s", status, body)
-	}
 	s.wait()
 	pool := must.Get(s.services.Generator.Pool(s.t.Context(), "user:fan", schemas.Following, 1000))(s.t)
 	want := schemas.PinID(fmt.Sprintf("pin:%d", n))
@@ -66,7 +57,7 @@ func TestEvents_RejectsBadLines(t *testing.T) {
 		"a NUL in id":  {`{"stream":"users","id":"x","time":1,"actor":"user:\u0000","verb":"update","object":"user:\u0000"}`, 400, []string{"line 1"}},
 		"deep nesting": {strings.Repeat("[", 100_000) + "\n", 400, []string{"line 1"}},
 	} {
-		status, body := s.api().post(c.lines)
+		status, body := s.api().send("/v1/events", c.lines)
 		expect.Equal(t, status, c.status, "%s: status of %.300s", name, body)
 		for _, want := range c.want {
 			expect.Contains(t, body, want, "%s", name)

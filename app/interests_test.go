@@ -32,12 +32,9 @@ func TestInterests_FollowDecisions(t *testing.T) {
 		}
 	}
 	says("/v1/dictionary", `{"terms":[{"term":"wulongtea","state":"candidate"`, `"pins":6,"people":6`)
-	if status, body := d.send("/v1/dictionary/decisions", `{"term":"Wulong Tea","state":"accepted","interest":"interest:oolong","operator":"ann"}`); status != 200 {
-		t.Fatalf("accept: %d %s", status, body)
-	}
-	if status, body := d.send("/v1/dictionary/decisions", `{"term":"tea","state":"rejected","reason":"too broad"}`); status != 200 {
-		t.Fatalf("reject: %d %s", status, body)
-	}
+	const accepted = `{"term":"Wulong Tea","state":"accepted","interest":"interest:oolong","operator":"ann"}`
+	d.answers(200, "", "/v1/dictionary/decisions", accepted)
+	d.answers(200, "", "/v1/dictionary/decisions", `{"term":"tea","state":"rejected","reason":"too broad"}`)
 	s.wait()
 	says("/v1/dictionary?state=accepted", `"term":"wulongtea"`, `"interest":"interest:oolong"`, `"operator":"ann"`, `"pins":6`)
 	says("/v1/dictionary?state=rejected", `"reason":"toobroad"`)

@@ -11,10 +11,10 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// deleteUser publishes the delete of a user, and returns status and body.
-func (s httpAPI) deleteUser(id, user string) (int, string) {
+// deleteUser publishes the delete of a user, and checks the status code of the response, and that its body contains text.
+func (s httpAPI) deleteUser(want int, text, id, user string) {
 	s.t.Helper()
-	return s.post(lines(s.t, event(time.Now(), id, "users", user, "delete", user, nil)))
+	s.answers(want, text, "/v1/events", lines(s.t, event(time.Now(), id, "users", user, "delete", user, nil)))
 }
 
 // usersWithOneEvent returns events with users who exist because of a single event. None of them exists only through another one who
@@ -35,15 +35,11 @@ func usersWithOneEvent() []map[string]any {
 func (s *started) checkDeletes() {
 	s.t.Helper()
 	s.publish(usersWithOneEvent()...)
-	if status, body := s.api().deleteUser("never", "user:never"); status != http.StatusBadRequest || !strings.Contains(body, "unknown user") {
-		s.t.Errorf("delete of an unknown user: got %d %s, want 400", status, body)
-	}
+	s.api().deleteUser(http.StatusBadRequest, "unknown user", "never", "user:never")
 	users := []string{"user:profile", "user:reader", "user:followed", "user:blocker", "user:author", "user:actor"}
-	for round := range 2 {
+	for range 2 {
 		for _, user := range users {
-			if status, body := s.api().deleteUser("delete-"+user, user); status != http.StatusAccepted {
-				s.t.Errorf("delete of %s, round %d: got %d %s, want 202", user, round, status, body)
-			}
+			s.api().deleteUser(http.StatusAccepted, "", "delete-"+user, user)
 		}
 		s.wait()
 	}
@@ -59,12 +55,8 @@ func TestDeleteUser_RejectsUnknownUser(t *testing.T) {
 	for i := range 3 { // deleted immediately, maybe before the first event is processed
 		user := fmt.Sprint("user:short-", i)
 		update := lines(t, event(time.Now(), "update-"+user, "users", user, "update", user, nil))
-		if status, body := s.api().post(update); status != http.StatusAccepted {
-			t.Fatalf("update: %d %s", status, body)
-		}
-		if status, body := s.api().deleteUser("delete-"+user, user); status != http.StatusAccepted {
-			t.Errorf("delete of a user right after the first event: got %d %s, want 202", status, body)
-		}
+		s.api().answers(http.StatusAccepted, "", "/v1/events", update)
+		s.api().deleteUser(http.StatusAccepted, "", "delete-"+user, user)
 	}
 }
 
@@ -75,16 +67,11 @@ func TestDeleteUser_ChecksRowsOfOtherProcesses(t *testing.T) {
 	processor := startPieces(t, roleConfig(t, broker), processing(topics.RowGroups()))
 	front := startPieces(t, roleConfig(t, broker), serving())
 	front.checkDeletes()
-	if status, body := processor.api().deleteUser("elsewhere", "user:profile"); status != http.StatusBadRequest || !strings.Contains(body, "send deletes of users to a process that serves feeds") {
-		t.Errorf("delete sent to a process without feeds: got %d %s, want 400", status, body)
-	}
+	const hint = "send deletes of users to a process that serves feeds"
+	processor.api().deleteUser(http.StatusBadRequest, hint, "elsewhere", "user:profile")
 	processor.stop()
-	if status, body := front.api().deleteUser("late", "user:unknown"); status != http.StatusServiceUnavailable {
-		t.Errorf("delete of a user whose owner has stopped: got %d %s, want 503", status, body)
-	}
-	if status, body := front.api().deleteUser("again", "user:profile"); status != http.StatusAccepted {
-		t.Errorf("repeated delete while the owner has stopped: got %d %s, want 202", status, body)
-	}
+	front.api().deleteUser(http.StatusServiceUnavailable, "", "late", "user:unknown")
+	front.api().deleteUser(http.StatusAccepted, "", "again", "user:profile") // the delete is known
 }
 
 // checkDirectory checks the lists of users, and what one of them follows and blocks.
@@ -99,9 +86,7 @@ func (s *started) checkDirectory() {
 	story.add("follows", "user:ada", "block", "user:troll", nil)
 	s.publish(story.events...)
 	s.wait()
-	if status, body := s.api().deleteUser("delete-adam", "user:adam"); status != http.StatusAccepted {
-		s.t.Errorf("delete: got %d %s", status, body)
-	}
+	s.api().deleteUser(http.StatusAccepted, "", "delete-adam", "user:adam")
 	s.wait()
 	for path, want := range map[string]string{
 		"/v1/users?prefix=user:ad":           `{"users":["user:ada"]}`,
@@ -132,8 +117,6 @@ func TestDirectory_ReadsRowsOfOtherProcesses(t *testing.T) {
 	front.checkDirectory()
 	processor.stop()
 	for _, path := range []string{"/v1/users?prefix=user:a", "/v1/users/user:ada/graph"} {
-		if status, body := front.api().send(path, ""); status != http.StatusServiceUnavailable {
-			t.Errorf("%s without the owner: got %d %s, want 503", path, status, body)
-		}
+		front.api().answers(http.StatusServiceUnavailable, "", path, "")
 	}
 }

@@ -148,23 +148,17 @@ func TestReload_AppliesVerbsAndRejectsInvalidFiles(t *testing.T) {
 	dance := func(id string) string {
 		return lines(t, event(now, id, "actions", "user:b", "dance", "pin:1", nil))
 	}
-	if code, text := s.api().send("/v1/events", dance("d1")); code != http.StatusBadRequest {
-		t.Fatalf("an unknown verb: %d %s", code, text)
-	}
+	s.api().answers(http.StatusBadRequest, "", "/v1/events", dance("d1")) // an unknown verb
 	state := s.reloadsTo(path, jumps+"verbs: {dance: 2, jump: 1}\ngenerator: {feeds: {home: {shares: {following: -1}}}}\n")
 	expect.Contains(t, state.Error, "shares.following: -1", "error of an invalid file")
-	if code, text := s.api().send("/v1/events", dance("d2")); code != http.StatusBadRequest {
-		t.Errorf("a verb of an invalid file: %d %s", code, text)
-	}
+	s.api().answers(http.StatusBadRequest, "", "/v1/events", dance("d2")) // a verb of an invalid file
 	state = s.reloadsTo(path, "verbs: {dance: 2}\nactors: {embedding_verbs: [save]}\n")
 	expect.Contains(t, state.Error, `embedding_verbs: "jump"`, "a file whose verbs are invalid together with a key that needs a restart")
 	state = s.reloadsTo(path, jumps+"verbs: {dance: 2, jump: 1}\npools: {max_candidates: 77}\n")
 	if state.Error != "" || !slices.Equal(state.NeedsRestart, []string{"pools.max_candidates"}) {
 		t.Errorf("a file with another changed key: %+v", state)
 	}
-	if code, text := s.api().send("/v1/events", dance("d3")); code != http.StatusAccepted {
-		t.Errorf("a reloaded verb: %d %s", code, text)
-	}
+	s.api().answers(http.StatusAccepted, "", "/v1/events", dance("d3")) // a reloaded verb
 	if text := s.api().get("/v1/config?changed=true"); !strings.Contains(text, `"dance":2`) || strings.Contains(text, "max_candidates") {
 		t.Errorf("the configuration in force: got %s, want the reloaded verb, and not the key that needs a restart", text)
 	}

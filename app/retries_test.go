@@ -42,9 +42,7 @@ func TestDeadLetter_TakesEffectOnceCauseIsFixed(t *testing.T) {
 	dance := &schemas.ActionEvent{Event: schemas.Event{ID: "d", Time: schemas.MicrosOf(now), Actor: "user:b", Verb: "dance", Object: "pin:1"}}
 	must.OK(t, s.publisher.Publish(t.Context(), []schemas.Line{{Stream: topics.Actions, Key: "pin:1", Event: dance}}))
 	s.api().becomes(kind, schemas.RetryWaiting)
-	if status, body := s.api().send("/v1/dead-letters/limits", `{"kind":"`+kind+`","rate":0,"operator":"ann"}`); status != 200 {
-		t.Fatalf("limit: %d %s", status, body)
-	}
+	s.api().answers(200, "", "/v1/dead-letters/limits", `{"kind":"`+kind+`","rate":0,"operator":"ann"}`)
 	eventually.True(t, "the kind is stopped", func() bool { return s.api().retryKinds()[kind].Operator == "ann" })
 	s.stop()
 
@@ -55,9 +53,7 @@ func TestDeadLetter_TakesEffectOnceCauseIsFixed(t *testing.T) {
 	if got := s.api().retryKinds()[kind]; got.Rate != 0 || got.States[schemas.RetryWaiting]+got.States[schemas.RetrySent]+got.States[schemas.RetryDone] != 1 {
 		t.Errorf("after the restart: got %+v, want the dead letter", got)
 	}
-	if status, body := s.api().send("/v1/dead-letters/limits", `{"kind":"`+kind+`"}`); status != 200 {
-		t.Fatalf("limit: %d %s", status, body)
-	}
+	s.api().answers(200, "", "/v1/dead-letters/limits", `{"kind":"`+kind+`"}`)
 	s.api().becomes(kind, schemas.RetryDone)
 	s.wait()
 	state := s.api().get("/v1/users/user:b/feed/state")
