@@ -109,7 +109,7 @@ func TestCompose_RolesHaveValidConfiguration(t *testing.T) {
 		}
 		commands := [][]string{{"config", "check"}, append(slices.Clone([]string(s.Command)), "--help")}
 		if s.HealthCheck != nil {
-			expect.NoDiff(t, []string{"CMD", "/smartfeed"}, s.HealthCheck.Test[:2], "%s: health check (the image has only /smartfeed)", name)
+			expect.NoDiff(t, []string{"CMD", "/smartfeed"}, s.HealthCheck.Test[:2], "%s: health check (the image has no shell)", name)
 			commands = append(commands, append(slices.Clone([]string(s.HealthCheck.Test[2:])), "--help"))
 		}
 		for _, args := range commands {

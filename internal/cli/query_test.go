@@ -213,7 +213,8 @@ func TestQuery_SendsIDsUnchanged(t *testing.T) {
 		t.Error(err)
 	}
 	must.Get(query(t, addr, "features", "--set", "ranking", "--user", "user:a"))(t)
-	must.Get(query(t, addr, "features", "interests", "--pair", "user:a|b|pin:1|pin:2", "--pin", "pin:a,b", "--at", "2026-11-20T10:00:00Z"))(t)
+	flags := []string{"--pair", "user:a|b|pin:1|pin:2", "--pin", "pin:a,b", "--at", "2026-11-20T10:00:00Z"}
+	must.Get(query(t, addr, append([]string{"features", "interests"}, flags...)...))(t)
 }
 
 func TestQuery_ExplainsErrors(t *testing.T) {

@@ -179,10 +179,7 @@ func TestVerify_RejectsHS256WithoutSecret(t *testing.T) {
 	must.Get(v.Verify(t.Context(), rs.sign(t, nil)))(t)
 	for name, key := range map[string][]byte{"empty": {}, "public": []byte(rs.public["n"])} {
 		token := signer{jwt.SigningMethodHS256, "r-1", key, nil}.sign(t, nil)
-		var refused *TokenError
-		if got, err := v.Verify(t.Context(), token); !errors.As(err, &refused) {
-			t.Errorf("HS256 with the %s key: got %+v, %v, want it rejected", name, got, err)
-		}
+		checkRefused(t, expect.ErrorOf(v.Verify(t.Context(), token)), "HS256 with the %s key", name)
 	}
 }
 
@@ -396,17 +393,12 @@ func TestPeers_AcceptsCallsSignedForThem(t *testing.T) {
 	secret := []byte(strings.Repeat("p", 32))
 	caller, callee := NewPeers(secret, "caller:1", clock), NewPeers(secret, "callee:2", clock)
 	r := call(t, caller, "http://callee:2/peer/chunk", "{}")
-	if strings.Contains(r.Header.Get("Authorization"), "ppp") {
-		t.Error("the secret itself is sent")
-	}
+	expect.Equal(t, strings.Contains(r.Header.Get("Authorization"), "ppp"), false, "the secret itself is sent")
 	must.OK(t, callee.Check(r))
-	if body, err := io.ReadAll(r.Body); string(body) != "{}" || err != nil {
-		t.Errorf("after the check the body is %q, %v, want {}", body, err)
-	}
+	expect.Equal(t, string(must.Get(io.ReadAll(r.Body))(t)), "{}", "body after the check")
 	r = call(t, caller, "http://callee:2/peer/chunk", "{}")
-	if at = now.Add(peerLife + peerLeeway + time.Second); callee.Check(r) == nil {
-		t.Error("an old token: got nil, want it rejected")
-	}
+	at = now.Add(peerLife + peerLeeway + time.Second)
+	checkRefused(t, callee.Check(r), "an old token")
 }
 
 func TestPeers_RejectsTokensOfOtherCalls(t *testing.T) {
@@ -431,9 +423,6 @@ func TestPeers_RejectsTokensOfOtherCalls(t *testing.T) {
 			r = call(t, nil, url, tooLong)
 		}
 		r.Header = signed.Header
-		var refused *TokenError
-		if err := callee.Check(r); !errors.As(err, &refused) {
-			t.Errorf("%s: got %v, want it rejected", name, err)
-		}
+		checkRefused(t, callee.Check(r), "%s", name)
 	}
 }

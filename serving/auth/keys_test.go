@@ -80,9 +80,12 @@ func run(t *testing.T, v *Verifier) {
 	synctest.Wait()
 }
 
-func refused(err error) bool {
-	var token *TokenError
-	return errors.As(err, &token)
+// checkRefused checks that an error rejects a token.
+func checkRefused(t *testing.T, err error, format string, args ...any) {
+	t.Helper()
+	if token := new(*TokenError); !errors.As(err, token) {
+		t.Errorf("%s: got %v, want it rejected", fmt.Sprintf(format, args...), err)
+	}
 }
 
 func TestKeys_Rotate(t *testing.T) {
@@ -93,9 +96,7 @@ func TestKeys_Rotate(t *testing.T) {
 		p.put(setOf(t, young))
 		time.Sleep(rereadInterval)
 		expect.Error(t, verify(young), "", "a new key, for which the set is read again")
-		if err := verify(old); !refused(err) {
-			t.Errorf("a removed key: got %v, want it rejected", err)
-		}
+		checkRefused(t, verify(old), "a removed key")
 	})
 }
 
@@ -122,9 +123,7 @@ func TestKeys_ReloadOldSet(t *testing.T) {
 		p.put(setOf(t, ecSigner(t, "2")))
 		time.Sleep(v.cfg.RefreshInterval)
 		synctest.Wait()
-		if err := verify(key); !refused(err) {
-			t.Errorf("removed: got %v, want it rejected", err)
-		}
+		checkRefused(t, verify(key), "a removed key")
 	})
 }
 
@@ -160,9 +159,7 @@ func TestKeys_UnknownKeysCauseFewReads(t *testing.T) {
 		stranger := known
 		for range 100 {
 			stranger.kid += "x"
-			if err := verify(stranger); !refused(err) {
-				t.Fatalf("got %v, want it rejected", err)
-			}
+			checkRefused(t, verify(stranger), "an unknown key")
 		}
 		expect.Equal(t, p.requests.Load(), 1, "requests")
 	})
@@ -184,9 +181,7 @@ func TestKeys_UnknownKeysAreRejectedDuringRead(t *testing.T) {
 		var callers sync.WaitGroup
 		for range 10 {
 			callers.Go(func() {
-				if err := verify(stranger); !refused(err) {
-					t.Errorf("an invented key: got %v, want it rejected", err)
-				}
+				checkRefused(t, verify(stranger), "an invented key")
 				if time.Since(began) > 0 {
 					waited.Add(1)
 				}
@@ -199,9 +194,9 @@ func TestKeys_UnknownKeysAreRejectedDuringRead(t *testing.T) {
 		callers.Wait()
 		expect.Equal(t, waited.Load(), 1, "callers that waited")
 		expect.Equal(t, time.Since(began), fetchTimeout, "the last was rejected after")
-		if err := verify(stranger); !refused(err) || time.Since(began) != fetchTimeout || p.requests.Load() != 2 {
-			t.Errorf("right after it: got %v after %s and %d requests, want it rejected at once, without a third", err, time.Since(began), p.requests.Load())
-		}
+		checkRefused(t, verify(stranger), "an invented key right after it")
+		expect.Equal(t, time.Since(began), fetchTimeout, "the next was rejected after")
+		expect.Equal(t, p.requests.Load(), 2, "requests")
 	})
 }
 
@@ -261,9 +256,7 @@ func TestKeys_SameName(t *testing.T) {
 			expect.Error(t, expect.ErrorOf(v.Verify(t.Context(), s.sign(t, nil))), "", "kid %q, key %d", kid, i+1)
 		}
 		for _, s := range []signer{rsaSigner(t, kid, 2048), ecSigner(t, kid)} {
-			if _, err := v.Verify(t.Context(), s.sign(t, nil)); !refused(err) {
-				t.Errorf("kid %q, a stranger's key: %v, want it rejected", kid, err)
-			}
+			checkRefused(t, expect.ErrorOf(v.Verify(t.Context(), s.sign(t, nil))), "kid %q, a stranger's key", kid)
 		}
 	}
 }

@@ -418,5 +418,6 @@ func TestWaiting(t *testing.T) {
 }
 
 func TestNew_RejectsShortKey(t *testing.T) {
-	expect.Error(t, expect.ErrorOf(New(DefaultConfig(), Deps{CursorKey: []byte("short")})), "cursor key of 5 bytes: want at least 16", "a short key")
+	_, err := New(DefaultConfig(), Deps{CursorKey: []byte("short")})
+	expect.Error(t, err, "cursor key of 5 bytes: want at least 16", "a short key")
 }
