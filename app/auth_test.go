@@ -76,7 +76,8 @@ func TestAuth_ProtectsEveryRoute(t *testing.T) {
 	} {
 		expect.Equal(t, s.with(c.token, c.path), c.want, "%s with the token %.20q", c.path, c.token)
 	}
-	expect.Contains(t, httpAPI{t, "http://" + cfg.Admin}.get("/metrics"), "smartfeed_http_request_duration_seconds", "metrics at the admin address")
+	metrics := httpAPI{t, "http://" + cfg.Admin}.get("/metrics")
+	expect.Contains(t, metrics, "smartfeed_http_request_duration_seconds", "metrics at the admin address")
 	s.checkCommandTokens(operator)
 }
 

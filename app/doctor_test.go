@@ -1,7 +1,6 @@
 package app
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,20 +14,17 @@ import (
 // checkHealthy checks that the doctor finds no problem with a running process.
 func (s *started) checkHealthy() {
 	s.t.Helper()
-	out, err := s.run("doctor", "-o", "json", "--timeout", "30s")
-	var report struct {
+	report := runJSON[struct {
 		Problems int
 		Checks   []struct{ Name, Level string }
-	}
-	if err != nil || json.Unmarshal([]byte(out), &report) != nil || report.Problems != 0 {
-		s.t.Fatalf("%v, %s", err, out)
-	}
+	}](s, "doctor", "--timeout", "30s")
+	expect.Equal(s.t, report.Problems, 0, "problems in %+v", report)
 	seen := map[string]string{}
 	for _, c := range report.Checks {
 		seen[c.Name] = c.Level
 	}
 	for _, name := range []string{"process", "kafka", "topics", "transactions", "registry"} {
-		expect.Equal(s.t, seen[name], "ok", "%s in %s", name, out)
+		expect.Equal(s.t, seen[name], "ok", "%s in %+v", name, report)
 	}
 }
 

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,16 +19,9 @@ func replaceDir(t *testing.T, dir, with string) {
 }
 
 // eraseUsersAgain runs the command and returns its result.
-func (s *started) eraseUsersAgain(args ...string) (done ops.ErasedAgain) {
+func (s *started) eraseUsersAgain(args ...string) ops.ErasedAgain {
 	s.t.Helper()
-	out, err := s.run(append([]string{"erase", "reapply", "-o", "json", "--timeout", processingTimeout}, args...)...)
-	if err == nil {
-		err = json.Unmarshal([]byte(out), &done)
-	}
-	if err != nil {
-		s.t.Fatalf("erase again: %v: %s", err, out)
-	}
-	return done
+	return runJSON[ops.ErasedAgain](s, append([]string{"erase", "reapply", "--timeout", processingTimeout}, args...)...)
 }
 
 // A copy of the directory from before an erasure restores the user. "erase reapply" with the separate list of erased users

@@ -2,7 +2,6 @@ package app
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -273,11 +272,7 @@ func testErase(t *testing.T, cfg Config) {
 	if shown := s.api().show(); len(shown) < 10 {
 		t.Fatalf("before the erasure, the responses have only %v", shown)
 	}
-	out, err := s.run("erase", erased, "-o", "json")
-	var done ops.Erased
-	if err != nil || json.Unmarshal([]byte(out), &done) != nil {
-		t.Fatalf("erase: %v: %s", err, out)
-	}
+	done := runJSON[ops.Erased](s, "erase", erased)
 	if done.Had[topics.Pools] == 0 || done.Has[topics.Pools] != 0 || done.Has[topics.Fanout] != 0 || done.Has[topics.Actors] != 1 {
 		t.Errorf("erase: got %+v", done)
 	}

@@ -298,13 +298,7 @@ func define(t *testing.T, path, text string) {
 
 func (s *started) verify() []featurelog.Drift {
 	s.t.Helper()
-	out, err := s.run("features", "verify", "-o", "json", "--features_file", s.cfg.FeaturesFile)
-	if err != nil {
-		s.t.Fatalf("verify: %v\n%s", err, out)
-	}
-	var drifts []featurelog.Drift
-	must.OK(s.t, json.Unmarshal([]byte(out), &drifts))
-	return drifts
+	return runJSON[[]featurelog.Drift](s, "features", "verify", "--features_file", s.cfg.FeaturesFile)
 }
 
 // ingestingPinot is a fake Pinot whose servers have ingested all records, or none. Their offsets stay before the

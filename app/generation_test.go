@@ -1,7 +1,6 @@
 package app
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -30,15 +29,9 @@ import (
 )
 
 // generate rebuilds a target as a generation and returns the result of the command.
-func (s *started) generate(target string) (done generations.Built) {
+func (s *started) generate(target string) generations.Built {
 	s.t.Helper()
-	out, err := s.run("rebuild", target, "-o", "json", "--rate", "100000", "--timeout", processingTimeout)
-	if err == nil {
-		err = json.Unmarshal([]byte(out), &done)
-	}
-	if err != nil {
-		s.t.Fatalf("rebuild %s: %v: %s", target, err, out)
-	}
+	done := runJSON[generations.Built](s, "rebuild", target, "--rate", "100000", "--timeout", processingTimeout)
 	s.answersFrom(done.Generation)
 	return done
 }
@@ -173,10 +166,8 @@ func TestGeneration_KeepsUsersOfPreviousOne(t *testing.T) {
 		t.Errorf("built %+v", done)
 	}
 	expect.NoDiff(t, before, s.poolsOf(both), "pools (-before +after)")
-	out, err := s.run("erase", "user:late", "-o", "json")
-	var done ops.Erased
-	if err != nil || json.Unmarshal([]byte(out), &done) != nil || done.Had[topics.Pools] == 0 || done.Has[topics.Pools] != 0 {
-		t.Errorf("erase: %v: %s", err, out)
+	if done := runJSON[ops.Erased](s, "erase", "user:late"); done.Had[topics.Pools] == 0 || done.Has[topics.Pools] != 0 {
+		t.Errorf("erase: got %+v", done)
 	}
 }
 

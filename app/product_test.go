@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -157,6 +158,13 @@ func (s *started) registry() string {
 func (s *started) run(args ...string) (string, error) {
 	s.t.Helper()
 	return s.runIn(s.t.Context(), args...)
+}
+
+// runJSON executes a command whose output is JSON, and returns the decoded output.
+func runJSON[V any](s *started, args ...string) (v V) {
+	s.t.Helper()
+	must.OK(s.t, json.Unmarshal([]byte(must.Get(s.run(append(args, "-o", "json")...))(s.t)), &v))
+	return v
 }
 
 func (s *started) runIn(ctx context.Context, args ...string) (string, error) {

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"encoding/json"
 	"math"
 	"slices"
 	"testing"
@@ -31,14 +30,8 @@ func (s *started) poolsOf(users []schemas.UserID) map[string]*schemas.Pool {
 // rebuilt rebuilds the pools of one user.
 func (s *started) rebuilt(args ...string) {
 	s.t.Helper()
-	var done generations.Rebuilt
-	out, err := s.run(append([]string{"rebuild", "-o", "json"}, args...)...)
-	if err == nil {
-		err = json.Unmarshal([]byte(out), &done)
-	}
-	if err != nil || done.Users != 1 {
-		s.t.Fatalf("rebuild %v: %v: %s", args, err, out)
-	}
+	done := runJSON[generations.Rebuilt](s, append([]string{"rebuild"}, args...)...)
+	expect.Equal(s.t, done.Users, 1, "users of rebuild %v", args)
 }
 
 // effect returns the number of an effect in a local group.

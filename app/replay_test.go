@@ -125,15 +125,10 @@ func bruteForce(t *testing.T, cfg Config, events []map[string]any) *dataset {
 }
 
 // replay runs the command and returns its result.
-func (s *started) replay(args ...string) (done generations.Replayed) {
+func (s *started) replay(args ...string) generations.Replayed {
 	s.t.Helper()
-	out, err := s.run(append([]string{"replay", "-o", "json", "--rate", "100000", "--users", "100000", "--timeout", processingTimeout}, args...)...)
-	if err == nil {
-		err = json.Unmarshal([]byte(out), &done)
-	}
-	if err != nil {
-		s.t.Fatalf("replay %v: %v: %s", args, err, out)
-	}
+	flags := []string{"--rate", "100000", "--users", "100000", "--timeout", processingTimeout}
+	done := runJSON[generations.Replayed](s, slices.Concat([]string{"replay"}, flags, args)...)
 	if done.Built != nil {
 		s.answersFrom(done.Built.Generation)
 	}

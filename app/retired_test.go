@@ -1,7 +1,6 @@
 package app
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -32,12 +31,7 @@ func TestErase_CountsRowsOfRetiredGenerations(t *testing.T) {
 	})
 	erase := func() (left []string) {
 		t.Helper()
-		out, err := s.run("erase", erased, "-o", "json")
-		var done ops.Erased
-		if err != nil || json.Unmarshal([]byte(out), &done) != nil {
-			t.Fatalf("erase: %v: %s", err, out)
-		}
-		for _, r := range done.Remains {
+		for _, r := range runJSON[ops.Erased](s, "erase", erased).Remains {
 			if r.Where == topics.TableOf(topics.Pools) {
 				left = append(left, r.What)
 			}
