@@ -1,7 +1,6 @@
 package topics_test
 
 import (
-	"reflect"
 	"testing"
 
 	"github.com/IBM/sarama"
@@ -28,9 +27,7 @@ func TestClient_SettingsThatKeepRecords(t *testing.T) {
 		{"acknowledgements", client.OptValue(kgo.RequiredAcks), kgo.AllISRAcks()},
 		{"idempotent writes disabled", client.OptValue(kgo.DisableIdempotentWrite), false},
 	} {
-		if !reflect.DeepEqual(c.got, c.want) {
-			t.Errorf("%s: got %v, want %v", c.name, c.got, c.want)
-		}
+		expect.Equal(t, c.got, c.want, "%s", c.name)
 	}
 }
 
@@ -40,9 +37,7 @@ func TestSarama_SettingsThatKeepRecords(t *testing.T) {
 	expect.Equal(t, c.Consumer.IsolationLevel, sarama.ReadCommitted, "isolation level")
 	expect.Equal(t, c.Consumer.Offsets.Initial, sarama.OffsetOldest, "start of a new group")
 	expect.Equal(t, c.Producer.RequiredAcks, sarama.WaitForAll, "acknowledgements")
-	if c.Metadata.AllowAutoTopicCreation {
-		t.Error("clients create topics automatically")
-	}
+	expect.Equal(t, c.Metadata.AllowAutoTopicCreation, false, "clients create topics automatically")
 	if got := c.Consumer.Group.Rebalance.GroupStrategies; len(got) != 1 || got[0] != goka.CopartitioningStrategy {
 		t.Errorf("assignment: got %v, want %v", got, goka.CopartitioningStrategy)
 	}
