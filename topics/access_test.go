@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 	"github.com/smartfeed/smartfeed/topics"
@@ -134,9 +135,8 @@ func checkClients(t *testing.T, k topics.Kafka, topic string) {
 		end()
 		return nil
 	})
-	if err != nil || got != 1 {
-		t.Errorf("franz-go read %d records, %v, want 1", got, err)
-	}
+	must.OK(t, err)
+	expect.Equal(t, got, 1, "records read by franz-go")
 	must.OK(t, readWithSarama(ctx, k, topic, 1)) // sarama
 }
 

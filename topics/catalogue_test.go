@@ -15,9 +15,7 @@ func TestCatalogue(t *testing.T) {
 	for name, profile := range profiles {
 		seen := map[string]bool{}
 		for _, topic := range topics.Catalogue(profile) {
-			if seen[topic.Name] {
-				t.Errorf("%s: topic %s is listed twice", name, topic.Name)
-			}
+			expect.Equal(t, seen[topic.Name], false, "%s: topic %s is listed twice", name, topic.Name)
 			seen[topic.Name] = true
 			if topic.Key == "" || len(topic.Writers) == 0 {
 				t.Errorf("%s: topic %s has key %q and writers %v", name, topic.Name, topic.Key, topic.Writers)
@@ -28,9 +26,8 @@ func TestCatalogue(t *testing.T) {
 			}
 		}
 		for _, group := range topics.RowGroups() {
-			if !seen[topics.TableOf(group)] || !seen[topics.TicksOf(group)] {
-				t.Errorf("%s: group %s has no table or no ticks", name, group)
-			}
+			hasBoth := seen[topics.TableOf(group)] && seen[topics.TicksOf(group)]
+			expect.Equal(t, hasBoth, true, "%s: group %s has a table and ticks", name, group)
 		}
 	}
 }

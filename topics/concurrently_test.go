@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -22,9 +23,8 @@ func TestConcurrently_LimitsCalls(t *testing.T) {
 			running.Add(-1)
 			return nil
 		})
-		if err != nil || calls.Load() != 20 || most.Load() != 8 {
-			t.Errorf("%d calls, %d at a time, %v; want 20, 8 and nil", calls.Load(), most.Load(), err)
-		}
+		must.OK(t, err)
+		expect.Equal(t, [2]int64{calls.Load(), most.Load()}, [2]int64{20, 8}, "calls, and calls at a time")
 	})
 }
 

@@ -135,9 +135,7 @@ func TestConsume_CommitsPastMarkers(t *testing.T) {
 	stop := topicstest.Run(t, func(ctx context.Context) error {
 		return topics.Consume(ctx, w.consumer("g", topics.Edges), func(_ context.Context, rs []*kgo.Record) error {
 			for _, r := range rs {
-				if r.Attrs.IsControl() {
-					t.Errorf("a marker was delivered, offset %d", r.Offset)
-				}
+				expect.Equal(t, r.Attrs.IsControl(), false, "a marker is delivered, offset %d", r.Offset)
 			}
 			got.add(rs)
 			return nil
@@ -145,9 +143,8 @@ func TestConsume_CommitsPastMarkers(t *testing.T) {
 	})
 	eventually.True(t, "the end is committed", func() bool { return w.Committed("g", topics.Edges) == w.End(topics.Edges) })
 	_ = stop()
-	if len(got.values) != 16 || got.values["tx1-0"] != 0 {
-		t.Errorf("%d values were delivered, want the 16 committed ones", len(got.values))
-	}
+	expect.Equal(t, len(got.values), 16, "values")
+	expect.Equal(t, got.values["tx1-0"], 0, "deliveries of an aborted value")
 }
 
 // A retry for one group replaces the original record in a compacted topic. Another group that reads the topic again, for
@@ -170,9 +167,8 @@ func TestConsume_GetsRetriesOfCompactedTopics(t *testing.T) {
 	})
 	got.mu.Lock()
 	defer got.mu.Unlock()
-	if got.values["retry of users-deleted"] != 1 || got.values["last"] != 1 || len(got.values) != 2 {
-		t.Errorf("got %v, want the last record and the retry of the compacted topic", got.values)
-	}
+	want := map[string]int{"retry of users-deleted": 1, "last": 1}
+	expect.NoDiff(t, want, got.values, "values: the last record and the retry of the compacted topic")
 }
 
 // Members join and leave while records are produced. Every record has its effect, and a clean handover repeats none.

@@ -143,9 +143,8 @@ func TestAwaitExternalConsumers_NamesUnavailableConsumer(t *testing.T) {
 	s := &fakeExternal{err: errors.New("unavailable")}
 	expect.Equal(t, w.lagAfterTwoChecks(t, s), "copy: unavailable", "unavailable")
 	s.err, s.at = nil, map[int32]int64{1: 7}
-	if got := w.lagAfterTwoChecks(t, s); !strings.Contains(got, "copy: copy is at offset 7 of actions-enriched/1, which ends at 1") {
-		t.Errorf("position beyond the end: %q", got)
-	}
+	want := "copy: copy is at offset 7 of actions-enriched/1, which ends at 1"
+	expect.Contains(t, w.lagAfterTwoChecks(t, s), want, "position beyond the end")
 	s.err, s.at, s.queries = errors.New("unavailable"), map[int32]int64{1: 1}, 0
 	s.then = func(s *fakeExternal) {
 		if s.queries == 2 {
@@ -184,9 +183,9 @@ func TestOldestUnprocessed(t *testing.T) {
 			t.Errorf("%s: got %v, want %v ago", name, oldest, tt.want)
 		}
 	}
-	if _, err := l.OldestUnprocessed(t.Context(), (&fakeExternal{err: errors.New("unavailable")}).consumer()); err == nil {
-		t.Error("an unavailable consumer returned a time")
-	}
+	errAway := errors.New("unavailable")
+	_, err = l.OldestUnprocessed(t.Context(), (&fakeExternal{err: errAway}).consumer())
+	expect.Is(t, err, errAway, "an unavailable consumer")
 }
 
 // The setup's Wait returns only when its external consumers have the records that the readers have processed.

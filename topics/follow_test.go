@@ -126,9 +126,7 @@ func TestFollow_ResumesAfterFailure(t *testing.T) {
 	s, errBroken := newFakeStore(), errors.New("broken")
 	s.fail = errBroken
 	expect.Is(t, topics.Follow(t.Context(), w.following(s, "1"), s.put), errBroken, "Follow")
-	if n := w.Committed("shelves-1", topics.Edges); n != 0 || s.next() != 0 {
-		t.Errorf("%d offsets are committed, and %d in the checkpoint, want none", n, s.next())
-	}
+	expect.Equal(t, [2]int64{w.Committed("shelves-1", topics.Edges), s.next()}, [2]int64{}, "offsets committed and in the checkpoint")
 	w.follow(t, s, "1")
 	eventually.True(t, "all records are stored", func() bool { return s.once(10) })
 }
@@ -188,7 +186,7 @@ func TestFollow_GetsRetriesOfItsReader(t *testing.T) {
 func TestParseCheckpoint_RoundTrip(t *testing.T) {
 	for _, want := range []topics.PartitionCheckpoint{{}, {Next: 1<<40 + 7}, {Topic: kadm.TopicID{1, 15: 9}, Next: 3}} {
 		encoded := want.Bytes()
-		expect.Equal(t, must.Get(topics.ParseCheckpoint(encoded))(t), want, "checkpoint")
+		expect.NoDiff(t, want, must.Get(topics.ParseCheckpoint(encoded))(t), "checkpoint")
 		for _, bad := range [][]byte{nil, encoded[:8], encoded[:len(encoded)-1], append(encoded, 'x')} {
 			if got, err := topics.ParseCheckpoint(bad); err == nil {
 				t.Errorf("got %+v of %d bytes, want an error", got, len(bad))

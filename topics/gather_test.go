@@ -57,9 +57,9 @@ func TestConsume_GathersRecordsOfOwnPartitions(t *testing.T) {
 	eventually.True(t, "another consumer has partitions", func() bool { return other.len() > 0 })
 	must.OK(t, stop())
 	must.OK(t, stopOther())
-	if got.len() == 0 || got.len()+other.len() != 100 || w.Committed("g", topics.Edges) != 100 {
-		t.Errorf("the consumers passed %d and %d records to handle, want 100 together", got.len(), other.len())
-	}
+	expect.Equal(t, got.len() > 0, true, "the consumer passes records to handle")
+	expect.Equal(t, got.len()+other.len(), 100, "records of both consumers")
+	expect.Equal(t, w.Committed("g", topics.Edges), 100, "committed offsets")
 }
 
 func TestWait_IgnoresGatheredFeatureFiles(t *testing.T) {

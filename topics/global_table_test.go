@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -58,17 +57,14 @@ func TestGlobalTable_HoldsNewestRecordOfEachKey(t *testing.T) {
 	w.Send(w.deleted(t, "user:7", 9), w.deleted(t, "user:8", 0))
 
 	table := topics.DeletedUsers{GlobalTable: topics.NewGlobalTable(w.Kafka, w.Streams.UsersDeleted, "a", logTo(t))}
-	if table.Has("user:7") {
-		t.Error("a user is present before Run")
-	}
+	expect.Equal(t, table.Has("user:7"), false, "a user is present before Run")
 	stop := topicstest.Run(t, table.Run)
 	waitReady(t, table.Ready())
 	if got, ok := table.Get("user:7"); !ok || got.Time != 9 {
 		t.Errorf("user:7 = %v, want the newest record, of time 9", got)
 	}
-	if table.Has("user:8") || table.Len() != 49 {
-		t.Errorf("%d users after one tombstone, want 49", table.Len())
-	}
+	expect.Equal(t, table.Has("user:8"), false, "a user after its tombstone")
+	expect.Equal(t, table.Len(), 49, "users after one tombstone")
 
 	w.Send(w.deleted(t, "user:new", 1), w.deleted(t, "user:7", 0))
 	eventually.True(t, "later records", func() bool { return table.Has("user:new") && !table.Has("user:7") })
@@ -118,18 +114,14 @@ func TestGlobalTable_StartsOverInNewProcess(t *testing.T) {
 	_ = stop()
 
 	second, _ := w.deletedUsers(t, "a")
-	if !second.Has("user:a") {
-		t.Error("the second process is ready without user:a")
-	}
+	expect.Equal(t, second.Has("user:a"), true, "the second process has user:a when it is ready")
 }
 
 func TestGlobalTable_SkipsUndecodableRecords(t *testing.T) {
 	w := newWire(t)
 	w.Send(w.deleted(t, "user:a", 1), &kgo.Record{Topic: topics.UsersDeleted, Key: []byte("user:b"), Value: []byte("?")}, w.deleted(t, "user:c", 1))
 	table, _ := w.deletedUsers(t, "a")
-	if !table.Has("user:a") || table.Has("user:b") || !table.Has("user:c") {
-		t.Errorf("%d users, want a and c", table.Len())
-	}
+	expect.Equal(t, [3]bool{table.Has("user:a"), table.Has("user:b"), table.Has("user:c")}, [3]bool{true, false, true}, "users a, b and c")
 }
 
 // flakyRegistry is unavailable at first, for any schema.
@@ -165,9 +157,8 @@ func TestGlobalTable_RetriesWhenRegistryIsUnavailable(t *testing.T) {
 	expect.Is(t, table.Run(ctx), schemas.ErrRegistryUnavailable, "Run")
 	topicstest.Run(t, table.Run)
 	waitReady(t, table.Ready())
-	if !table.Has("user:a") || !table.Has("user:b") || !table.Has("user:c") || registry.requests.Load() < 2 {
-		t.Errorf("%d users after %d requests, want all three", table.Len(), registry.requests.Load())
-	}
+	expect.Equal(t, [3]bool{table.Has("user:a"), table.Has("user:b"), table.Has("user:c")}, [3]bool{true, true, true}, "users a, b and c")
+	expect.Equal(t, registry.requests.Load() >= 2, true, "requests to the registry after the failed one")
 }
 
 // A reader skips a record that can never be decoded, and fails if the registry is unavailable.
@@ -183,9 +174,7 @@ func TestDecoded_FailsWhenRegistryIsUnavailable(t *testing.T) {
 	must.OK(t, read(&kgo.Record{Value: []byte("no record")}))
 	must.OK(t, read(good))
 	expect.Is(t, read(foreign), schemas.ErrRegistryUnavailable, "error")
-	if want := []schemas.UserID{"user:a"}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	expect.NoDiff(t, []schemas.UserID{"user:a"}, got, "users")
 }
 
 // The broker treats a transaction that was open when it was killed as aborted, and writes no marker. So no readable record
@@ -199,7 +188,5 @@ func TestGlobalTable_IsReadyAfterOpenTransactionEnds(t *testing.T) {
 	eventually.True(t, "user:a", func() bool { return table.Has("user:a") })
 	must.OK(t, tx.EndTransaction(context.Background(), kgo.TryAbort))
 	waitReady(t, table.Ready())
-	if table.Has("user:never") {
-		t.Error("an aborted record is in the table")
-	}
+	expect.Equal(t, table.Has("user:never"), false, "an aborted record is in the table")
 }

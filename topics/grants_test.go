@@ -133,9 +133,7 @@ func acls(t *testing.T, adm *kadm.Client, principal string, grants []topics.Gran
 			ops = append(ops, must.Get(kmsg.ParseACLOperation(name))(t))
 		}
 		for _, r := range must.Get(adm.CreateACLs(t.Context(), b.Operations(ops...)))(t) {
-			if r.Err != nil {
-				t.Fatalf("%s: %v", g, r.Err)
-			}
+			expect.Error(t, r.Err, "", "%s", g)
 		}
 	}
 }
@@ -254,7 +252,7 @@ func TestGrants_SufficeForServe(t *testing.T) {
 			t.Errorf("%d dead letters are retried, %v, want a missing permission to write deliveries", n, err)
 		}
 	}
-	expect.Equal(t, must.Get(retry(admin))(t), 1, "dead letters that the role operate retries")
+	expect.Equal(t, must.Get(retry(admin))(t), 1, "dead letters retried by the role operate")
 	expect.Equal(t, len(root.Records(topics.Deliveries)), 1, "deliveries: the long one")
 }
 
@@ -280,9 +278,7 @@ func TestVerifyAll_ChecksGenerationsOfRole(t *testing.T) {
 	} {
 		grants := must.Get(topics.Grants(role, topics.Catalogue(oneBroker())))(t)
 		acls(t, adm, "User:"+role, grants)
-		if _, err := topics.VerifyAll(t.Context(), as(role), role); err != nil {
-			t.Errorf("%s: %v, want no difference", role, err)
-		}
+		expect.Error(t, expect.ErrorOf(topics.VerifyAll(t.Context(), as(role), role)), "", "%s", role)
 		w.SetConfig("pools.2-table", "max.message.bytes", "1000")
 		_, err := topics.VerifyAll(t.Context(), as(role), role)
 		reported := err != nil && strings.Contains(err.Error(), "pools.2-table: max.message.bytes is 1000")

@@ -24,9 +24,7 @@ func TestPartition_EqualsJavas(t *testing.T) {
 		"abc": 479470107,
 	} {
 		for _, n := range []int32{1, 3, 8, 64, 1 << 20} {
-			if got, want := topics.Partition(key, n), (murmur2&0x7fffffff)%n; got != want {
-				t.Errorf("Partition(%q, %d) = %d, want %d", key, n, got, want)
-			}
+			expect.Equal(t, topics.Partition(key, n), (murmur2&0x7fffffff)%n, "Partition(%q, %d)", key, n)
 		}
 	}
 }
@@ -42,18 +40,11 @@ func TestPartitioners_Agree(t *testing.T) {
 		key := fmt.Sprintf("user:%d-%x", i, i*i)
 		want := topics.Partition(key, n)
 		rec := &kgo.Record{Key: []byte(key)}
-		if got := franz.Partition(rec, n); got != int(want) {
-			t.Fatalf("franz-go's partition of %q = %d, want %d", key, got, want)
-		}
-		if got := ours.Partition(rec, n); got != int(want) {
-			t.Fatalf("ByOwner's partition of %q = %d, want %d", key, got, want)
-		}
-		if got, err := goka.Partition(&sarama.ProducerMessage{Key: sarama.StringEncoder(key)}, n); err != nil || got != want {
-			t.Fatalf("sarama's partition of %q = %d, %v, want %d", key, got, err, want)
-		}
-		if got := gokaLocal(t, key, n); got != want {
-			t.Fatalf("Goka's partition of %q = %d, want %d", key, got, want)
-		}
+		expect.Equal(t, franz.Partition(rec, n), int(want), "franz-go's partition of %q", key)
+		expect.Equal(t, ours.Partition(rec, n), int(want), "ByOwner's partition of %q", key)
+		got := must.Get(goka.Partition(&sarama.ProducerMessage{Key: sarama.StringEncoder(key)}, n))(t)
+		expect.Equal(t, got, want, "sarama's partition of %q", key)
+		expect.Equal(t, gokaLocal(t, key, n), want, "Goka's partition of %q", key)
 	}
 }
 
@@ -82,9 +73,8 @@ func TestPartitioners_PutRowsWithTheirOwner(t *testing.T) {
 		}
 		want := topics.Partition(owner, n)
 		expect.Equal(t, int32(h.Sum32())%n, want, "partition of a row of %q", owner)
-		if got := topics.ByOwner().ForTopic("t").Partition(&kgo.Record{Key: key}, int(n)); got != int(want) {
-			t.Errorf("ByOwner puts a row of %q into %d, its owner into %d", owner, got, want)
-		}
+		inTopic := topics.ByOwner().ForTopic("t").Partition(&kgo.Record{Key: key}, int(n))
+		expect.Equal(t, inTopic, int(want), "partition of a row of %q", owner)
 	})
 }
 
@@ -95,7 +85,5 @@ func TestHasher_Reset(t *testing.T) {
 	h.Reset()
 	_, _ = h.Write([]byte("abc"))
 	expect.Equal(t, h.Sum32(), first, "after Reset the sum")
-	if got, want := fmt.Sprintf("%x", h.Sum(nil)), fmt.Sprintf("%08x", first); got != want {
-		t.Errorf("Sum = %s, want %s", got, want)
-	}
+	expect.Equal(t, fmt.Sprintf("%x", h.Sum(nil)), fmt.Sprintf("%08x", first), "Sum")
 }

@@ -47,9 +47,8 @@ func TestRealKafkaDeadLetters(t *testing.T) {
 	}
 	for _, want := range []int{5, 0} {
 		done, err := ops.RetryDeadLetters(t.Context(), w.Kafka, w.Streams, "ann")
-		if err != nil || done.Published != want || done.Skipped != 0 {
-			t.Errorf("%d dead letters are retried, skipped %d, %v, want %d and 0", done.Published, done.Skipped, err, want)
-		}
+		must.OK(t, err)
+		expect.Equal(t, [2]int{done.Published, done.Skipped}, [2]int{want, 0}, "dead letters retried and skipped")
 	}
 	expect.Equal(t, w.End(topics.RetryOrders), 5, "orders")
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -19,7 +20,6 @@ func TestLog_ReadAllReturnsErrorOfVisitor(t *testing.T) {
 		}
 		return nil
 	})
-	if !errors.Is(err, enough) || visits != 3 {
-		t.Errorf("ReadAll visits %d records and returns %v, want 3 and the visitor's error", visits, err)
-	}
+	expect.Is(t, err, enough, "ReadAll")
+	expect.Equal(t, visits, 3, "visited records")
 }

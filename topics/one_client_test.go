@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -29,17 +30,13 @@ func TestClients_AreCreatedInOnePlace(t *testing.T) {
 	found := map[string]bool{}
 	for _, path := range goFiles(t) {
 		for _, maker := range makersIn(t, filepath.Join("..", path)) {
-			if !slices.Contains(allowed[path], maker) {
-				t.Errorf("%s calls %s: use topics.Kafka", path, maker)
-			}
+			expect.Equal(t, slices.Contains(allowed[path], maker), true, "%s may call %s: use topics.Kafka", path, maker)
 			found[path+" "+maker] = true
 		}
 	}
 	for path, list := range allowed {
 		for _, maker := range list {
-			if !found[path+" "+maker] {
-				t.Errorf("%s does not call %s: remove it from the list", path, maker)
-			}
+			expect.Equal(t, found[path+" "+maker], true, "%s calls %s, as the list says", path, maker)
 		}
 	}
 }

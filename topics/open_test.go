@@ -38,12 +38,8 @@ func TestPublisher_EncodesEveryInputStream(t *testing.T) {
 		}
 	}
 	for _, stream := range schemas.InputStreams() {
-		if !inputs[stream] {
-			t.Errorf("the catalogue has no input topic %s", stream)
-		}
-		if err := p.Publish(t.Context(), []schemas.Line{schemas.NewLine(schemas.NewInput(stream))}); err != nil {
-			t.Errorf("%s: %v", stream, err)
-		}
+		expect.Equal(t, inputs[stream], true, "%s is an input topic of the catalogue", stream)
+		expect.Error(t, p.Publish(t.Context(), []schemas.Line{schemas.NewLine(schemas.NewInput(stream))}), "", "%s", stream)
 	}
 	if err := p.Publish(t.Context(), []schemas.Line{{Stream: topics.Pins, Event: &schemas.FollowEvent{}}}); err == nil {
 		t.Error("got no error for a follow on the stream of pins")

@@ -39,9 +39,8 @@ func TestApply_CreatesWhatVerifyExpects(t *testing.T) {
 			done := must.Get(topics.Apply(t.Context(), w.Kafka, want))(t)
 			expect.Equal(t, len(done.Create), len(want), "topics that Apply created")
 			must.OK(t, topics.Verify(t.Context(), w.Kafka, want))
-			if again, err := topics.Apply(t.Context(), w.Kafka, want); err != nil || !again.Empty() {
-				t.Errorf("second Apply = %+v, %v, want no changes", again, err)
-			}
+			again := must.Get(topics.Apply(t.Context(), w.Kafka, want))(t)
+			expect.Equal(t, again.Empty(), true, "the second Apply changes nothing")
 		})
 	}
 }
@@ -103,9 +102,8 @@ func TestApply_ReportsEveryConflict(t *testing.T) {
 func TestProfileOf_EmbeddedBroker(t *testing.T) {
 	w := newBareWire(t)
 	got, err := topics.ProfileOf(t.Context(), w.Kafka)
-	if want := (topics.Profile{Partitions: 4, Replicas: 1, Embedded: true}); err != nil || got != want {
-		t.Errorf("ProfileOf = %+v, %v, want %+v", got, err, want)
-	}
+	must.OK(t, err)
+	expect.Equal(t, got, topics.Profile{Partitions: 4, Replicas: 1, Embedded: true}, "profile")
 }
 
 func TestProfileOf_RequiresPartitionsOnKafka(t *testing.T) {
@@ -113,14 +111,10 @@ func TestProfileOf_RequiresPartitionsOnKafka(t *testing.T) {
 	k.Assumed = true
 	expect.Is(t, expect.ErrorOf(topics.ProfileOf(t.Context(), k)), topics.ErrPartitions, "ProfileOf")
 	k.Assumed = false
-	if _, err := topics.ProfileOf(t.Context(), k); err != nil {
-		t.Errorf("with a configured number: %v", err)
-	}
+	must.Get(topics.ProfileOf(t.Context(), k))(t) // the number is configured
 	w := newBareWire(t)
 	w.Kafka.Assumed = true
-	if _, err := topics.ProfileOf(t.Context(), w.Kafka); err != nil {
-		t.Errorf("on the embedded broker: %v", err)
-	}
+	must.Get(topics.ProfileOf(t.Context(), w.Kafka))(t)
 }
 
 // While a broker is unavailable, its topics are unchanged, and processes start. A topic with fewer replicas than possible

@@ -101,9 +101,8 @@ func TestClient_DoesNotResetOffsets(t *testing.T) {
 	client := w.Client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topics.Edges: {p: kgo.NewOffset().At(1)}}))
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
 	defer cancel()
-	if fetches := client.PollFetches(ctx); !errors.Is(fetches.Err(), kerr.OffsetOutOfRange) {
-		t.Errorf("got %d records and %v, want %v", fetches.NumRecords(), fetches.Err(), kerr.OffsetOutOfRange)
-	}
+	fetches := client.PollFetches(ctx)
+	expect.Is(t, fetches.Err(), kerr.OffsetOutOfRange, "a poll with %d records", fetches.NumRecords())
 }
 
 // A store with idempotent writes can read a changed topic again, but a gap is a loss for any store.
@@ -121,9 +120,7 @@ func TestFollow_FailsAtARetentionGap(t *testing.T) {
 		f.ReadChanged = readChanged
 		wantChanged(t, topics.Follow(t.Context(), f, s.put), "retention removed records before they were applied")
 	}
-	if !s.once(5) {
-		t.Errorf("got %v, want the first five", s.values)
-	}
+	expect.Equal(t, s.once(5), true, "the store has the first five records: %v", s.values)
 }
 
 // Markers at the end of a partition are not records. A checkpoint before them would count as a gap later.

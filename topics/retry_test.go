@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -39,9 +40,7 @@ func TestKindOf(t *testing.T) {
 		{"Zeit im Jahr 2030 läuft", "zeit-im-jahr-l-uft"},
 	} {
 		l := &schemas.DeadLetter{Topic: "pins", Group: "objects", Reason: c.reason}
-		if got, want := KindOf(l), "pins/objects/"+c.want; got != want {
-			t.Errorf("%s: got %s, want %s", c.reason, got, want)
-		}
+		expect.Equal(t, KindOf(l), "pins/objects/"+c.want, "%s: kind", c.reason)
 	}
 }
 
@@ -66,11 +65,7 @@ func TestRetry_IsForAnotherOnlyOnTopicsOfGroups(t *testing.T) {
 		if byProducers && len(topic.Readers) != 1 {
 			t.Errorf("%s, which producers write, has the readers %v, want one: each would process retries for the others", topic.Name, topic.Readers)
 		}
-		if got, want := retry.IsForAnother(topic.Name, Actors), !byProducers && !topic.Compact; got != want {
-			t.Errorf("%s: skipped by another reader: %v, want %v", topic.Name, got, want)
-		}
-		if retry.IsForAnother(topic.Name, Objects) {
-			t.Errorf("%s: skipped by its own reader", topic.Name)
-		}
+		expect.Equal(t, retry.IsForAnother(topic.Name, Actors), !byProducers && !topic.Compact, "%s: skipped by another reader", topic.Name)
+		expect.Equal(t, retry.IsForAnother(topic.Name, Objects), false, "%s: skipped by its own reader", topic.Name)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
@@ -28,25 +29,19 @@ func TestStoreLag_FollowsCommittedOffsets(t *testing.T) {
 	}
 	lag := topics.NewStoreLag(log, map[string]string{"primary": "materialize", "standby": "materialize-standby"},
 		topics.EmbeddedPartitions, 10*time.Millisecond)
-	if lag.Lags("standby", topics.Edges, held) {
-		t.Error("a store lags before the first check")
-	}
+	expect.Equal(t, lag.Lags("standby", topics.Edges, held), false, "a store lags before the first check")
 	commit("materialize", 7)
 	stop := topicstest.Run(t, lag.Run)
 	eventually.True(t, "an empty standby lags", func() bool { return lag.Lags("standby", topics.Edges, held) })
 	commit("materialize-standby", 6)
 	eventually.True(t, "the standby does not lag in cards", func() bool { return !lag.Lags("standby", topics.PinCards, held) })
-	if !lag.Lags("standby", topics.Edges, "user:other", held) || lag.Lags("primary", topics.Edges, held) {
-		t.Error("want the standby to lag in edges, and the primary not")
-	}
-	if other := keyInAnotherPartition(partition); lag.Lags("standby", topics.Edges, other) {
-		t.Errorf("the standby lags for %s, which is in another partition", other)
-	}
+	expect.Equal(t, lag.Lags("standby", topics.Edges, "user:other", held), true, "the standby lags in edges")
+	expect.Equal(t, lag.Lags("primary", topics.Edges, held), false, "the primary lags in edges")
+	other := keyInAnotherPartition(partition)
+	expect.Equal(t, lag.Lags("standby", topics.Edges, other), false, "the standby lags for %s, which is in another partition", other)
 	commit("materialize-standby", 8)
 	eventually.True(t, "the primary lags", func() bool { return lag.Lags("primary", topics.Edges, held) })
-	if lag.Lags("standby", topics.Edges, held) {
-		t.Error("the standby lags although it has all records")
-	}
+	expect.Equal(t, lag.Lags("standby", topics.Edges, held), false, "the standby lags although it has all records")
 	commit("materialize", 8)
 	eventually.True(t, "no store lags", func() bool { return !lag.Lags("primary", topics.Edges, held) })
 	must.OK(t, stop())

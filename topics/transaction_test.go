@@ -2,7 +2,6 @@ package topics_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -68,9 +67,8 @@ func TestEndTransaction_CommitsFirstTransactionOfTopic(t *testing.T) {
 	}
 	soon, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if err := topics.EndTransaction(soon, tx, kgo.TryCommit, topics.Edges); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("ended before the client has the metadata of the topic: %v", err)
-	}
+	err := topics.EndTransaction(soon, tx, kgo.TryCommit, topics.Edges)
+	expect.Is(t, err, context.DeadlineExceeded, "end before the client has the metadata of the topic")
 	close(h.goOn)
 	must.OK(t, <-acknowledged)
 	must.OK(t, topics.EndTransaction(t.Context(), tx, kgo.TryCommit, topics.Edges))
@@ -108,9 +106,8 @@ func TestEndTransaction_WaitsForAdditionalTopic(t *testing.T) {
 	acknowledged(2) // the third is held
 	soon, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if err := topics.EndTransaction(soon, tx, kgo.TryCommit, topics.Pins, topics.Edges); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("ended before the client has the metadata of both topics: %v", err)
-	}
+	err := topics.EndTransaction(soon, tx, kgo.TryCommit, topics.Pins, topics.Edges)
+	expect.Is(t, err, context.DeadlineExceeded, "end before the client has the metadata of both topics")
 	close(h.goOn)
 	acknowledged(1)
 	must.OK(t, topics.EndTransaction(t.Context(), tx, kgo.TryCommit, topics.Pins, topics.Edges))

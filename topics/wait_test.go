@@ -142,13 +142,9 @@ func TestWait_IsExactUnderTraffic(t *testing.T) {
 		prefix := fmt.Sprintf("r%d-", round)
 		w.produce(topics.Pins, numbered(prefix, 20)...)
 		must.OK(t, w.wait(t, time.Minute))
-		if got := p.effects(prefix); got != 60 {
-			t.Fatalf("round %d: Wait returned after %d effects of 60", round, got)
-		}
+		expect.Equal(t, p.effects(prefix), 60, "round %d: effects when Wait returns", round)
 	}
-	if p.effects("noise") == 0 {
-		t.Error("no events were published meanwhile")
-	}
+	expect.Equal(t, p.effects("noise") > 0, true, "events are published meanwhile")
 	_ = stopTraffic()
 }
 
@@ -164,9 +160,7 @@ func TestWait_SlowClock(t *testing.T) {
 		err := topics.Wait(ctx, w.Kafka, schemas.MicrosOf(time.Now().Add(-2*time.Minute)), nil, pipelineReaders...)
 		cancel()
 		must.OK(t, err)
-		if got := p.effects(prefix); got != 60 {
-			t.Fatalf("round %d: Wait returned after %d effects of 60", round, got)
-		}
+		expect.Equal(t, p.effects(prefix), 60, "round %d: effects when Wait returns", round)
 	}
 }
 
@@ -220,9 +214,7 @@ func TestWait_ReadsEndsAfterCommittedOffsets(t *testing.T) {
 	})
 	err := w.waitChecks(t, 2, pipelineReaders...)
 	expect.Error(t, err, "loop: 1 of publications", "Wait")
-	if !moved.Load() {
-		t.Error("the record was not committed between the reads")
-	}
+	expect.Equal(t, moved.Load(), true, "the record is committed between the reads")
 }
 
 func TestWait_ReportsLag(t *testing.T) {
@@ -246,9 +238,7 @@ func TestWait_IgnoresMarkersAndAbortedRecords(t *testing.T) {
 	for _, end := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort} {
 		w.transact(t, end, &kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: []byte("v")})
 	}
-	if err := w.wait(t, 300*time.Millisecond); err == nil {
-		t.Error("Wait returned before the committed record was processed")
-	}
+	expect.Is(t, w.wait(t, 300*time.Millisecond), context.DeadlineExceeded, "before the committed record is processed")
 	w.commit(t, "mill", topics.Pins, topics.Partition("k", w.Kafka.Partitions), 1)
 	must.OK(t, w.wait(t, time.Minute))
 }
@@ -285,9 +275,7 @@ func (w *wire) commit(t *testing.T, group, topic string, partition int32, at int
 func TestWait_WaitsForOpenTransaction(t *testing.T) {
 	w := newWire(t)
 	tx := w.begin(t, &kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: []byte("v")})
-	if err := w.wait(t, 200*time.Millisecond); err == nil {
-		t.Error("Wait returned, want it to wait for the open transaction")
-	}
+	expect.Is(t, w.wait(t, 200*time.Millisecond), context.DeadlineExceeded, "with an open transaction")
 	must.OK(t, tx.EndTransaction(t.Context(), kgo.TryAbort))
 	must.OK(t, w.wait(t, time.Minute))
 }
@@ -300,9 +288,7 @@ func TestWait_IncludesGlobalTables(t *testing.T) {
 		user := schemas.UserID(fmt.Sprintf("user:%d", i))
 		w.Send(w.deleted(t, user, 1))
 		must.OK(t, w.wait(t, time.Minute))
-		if !table.Has(user) {
-			t.Fatalf("Wait returned before %s was in the table", user)
-		}
+		expect.Equal(t, table.Has(user), true, "%s is in the table when Wait returns", user)
 	}
 	_ = stop()
 	w.Send(w.deleted(t, "user:later", 1))
@@ -325,23 +311,19 @@ func TestWait_IncludesEveryRunningProcess(t *testing.T) {
 	expect.Error(t, w.waitChecks(t, 1, reader), "shelves: 1 of edges", "without processes")
 	first, second := newFakeStore(), newFakeStore()
 	stop := w.follow(t, first, "1")
-	if err := wait(); err != nil || !first.once(1) {
-		t.Fatalf("with one: %v, and it has %v", err, first.values)
-	}
+	must.OK(t, wait())
+	expect.Equal(t, first.once(1), true, "the store of one process has the record")
 	w.follow(t, second, "2")
 	eventually.True(t, "the second has joined", func() bool { return second.once(1) })
 	for i := range 20 {
 		w.produce(topics.Edges, fmt.Sprint("b", i))
 		must.OK(t, wait())
-		if !first.once(i+2) || !second.once(i+2) {
-			t.Fatalf("Wait returned with %d and %d of %d", len(first.values), len(second.values), i+2)
-		}
+		expect.Equal(t, first.once(i+2) && second.once(i+2), true, "both stores have %d records when Wait returns", i+2)
 	}
 	must.OK(t, stop())
 	w.produce(topics.Edges, "c")
-	if err := wait(); err != nil || !second.once(22) || first.once(22) {
-		t.Errorf("after one has stopped: %v, want Wait to wait only for the other", err)
-	}
+	must.OK(t, wait())
+	expect.Equal(t, second.once(22) && !first.once(22), true, "after one has stopped, Wait waits only for the other")
 }
 
 func TestWait_RetriesUnavailableBrokers(t *testing.T) {
@@ -357,9 +339,7 @@ func TestWait_RetriesUnavailableBrokers(t *testing.T) {
 		return resp, nil, true
 	})
 	must.OK(t, w.wait(t, time.Minute))
-	if fails <= 3 {
-		t.Errorf("%d failures, want the faults to have been hit", fails)
-	}
+	expect.Equal(t, fails > 3, true, "the faults are hit")
 }
 
 func TestReadersOf_ListsTopicsInOrderOfTheCatalogue(t *testing.T) {

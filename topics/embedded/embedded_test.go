@@ -77,9 +77,7 @@ func TestServer_KeepsStateOverRestart(t *testing.T) {
 	must.OK(t, s.Close())
 	s = start(t, config(dir))
 	produce(t, s.Kafka(0), "t", "d")
-	if got := consume(t, s.Kafka(0), "t", 4); len(got) != 4 {
-		t.Errorf("got %v, want a b c d", got)
-	}
+	expect.Equal(t, len(consume(t, s.Kafka(0), "t", 4)), 4, "records")
 }
 
 func register(t *testing.T, url, subject, schema string) int {
@@ -103,9 +101,8 @@ func TestRegistry_KeepsIDsOverRestart(t *testing.T) {
 	must.OK(t, s.Close())
 	s = start(t, config(dir))
 	for i := len(schemas) - 1; i >= 0; i-- {
-		if got := register(t, s.RegistryURL(), schemas[i].subject, schemas[i].schema); got != want[i] {
-			t.Errorf("after a restart %v has id %d, want %d", schemas[i], got, want[i])
-		}
+		got := register(t, s.RegistryURL(), schemas[i].subject, schemas[i].schema)
+		expect.Equal(t, got, want[i], "id of %v after a restart", schemas[i])
 	}
 	expect.Equal(t, register(t, s.RegistryURL(), "d", `"int"`), 4, "the next new schema has id")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
@@ -60,9 +61,7 @@ func TestBroker_ClosesConnectionsThatSendHostileRequests(t *testing.T) {
 		t.Errorf("the requests made the broker allocate %d bytes, want at most 1 MiB", got)
 	}
 	produce(t, s.Kafka(1), "t", "a", "b")
-	if got := consume(t, s.Kafka(1), "t", 2); len(got) != 2 {
-		t.Errorf("got %v, want a and b", got)
-	}
+	expect.Equal(t, len(consume(t, s.Kafka(1), "t", 2)), 2, "records: a and b")
 }
 
 func TestBroker_AnswersApiVersionsOfAnyVersion(t *testing.T) {

@@ -115,16 +115,12 @@ func ends(t *testing.T, data []byte) map[string][]string {
 			open[b.ProducerID] = true
 			continue
 		}
-		if !open[b.ProducerID] {
-			t.Errorf("producer %d has a marker at %d and nothing open", b.ProducerID, b.FirstOffset)
-		}
+		expect.Equal(t, open[b.ProducerID], true, "producer %d with a marker at %d has an open transaction", b.ProducerID, b.FirstOffset)
 		delete(open, b.ProducerID)
 		id := fmt.Sprintf("%d/%d", b.ProducerID, b.ProducerEpoch)
 		ended[id] = append(ended[id], markerOf(t, &b))
 	}
-	if len(open) > 0 {
-		t.Errorf("transactions of %v are open", open)
-	}
+	expect.Equal(t, len(open), 0, "open transactions")
 	return ended
 }
 
@@ -195,8 +191,6 @@ func checkKilled(t *testing.T, image string, ends []string) {
 		expect.NoDiff(t, want[0].ended, want[p].ended, "partition %d, undisturbed (-partition 0 +it)", p)
 	}
 	for n := 1; n <= whole.steps; n++ {
-		if diff := gocmp.Diff(want, recovered(&killAt{n: n}), gocmp.AllowUnexported(outcome{})); diff != "" {
-			t.Errorf("killed at step %d of %d (-undisturbed +then):\n%s", n, whole.steps, diff)
-		}
+		expect.NoDiffBut(t, gocmp.AllowUnexported(outcome{}), want, recovered(&killAt{n: n}), "killed at step %d of %d", n, whole.steps)
 	}
 }

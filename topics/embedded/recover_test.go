@@ -269,9 +269,7 @@ func TestServer_StopsWhenDirectoryIsFull(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Limit())
 	defer cancel()
 	wantFull(t, s.Run(ctx), cfg)
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	expect.Error(t, s.Close(), "", "Close")
 	_, err := embedded.Start(t.Context(), cfg, nil)
 	wantFull(t, err, cfg)
 	cfg.MaxBytes = 20 << 20 // raised, as the error advises

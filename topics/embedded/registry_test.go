@@ -28,9 +28,7 @@ func openRegistry(t *testing.T, path string, step func() error) (url string, end
 		t.Fatal(err)
 	}
 	return url, func() {
-		if err := closed(); err != nil {
-			t.Error(err)
-		}
+		expect.Error(t, closed(), "", "close the registry")
 	}
 }
 
@@ -109,9 +107,8 @@ func TestRegistry_AnswersAfterSchemaIsStored(t *testing.T) {
 	})
 	defer end()
 	register(t, url, "a", schema.Schema)
-	if _, err := clientOf(t, url).LookupSchema(t.Context(), "a", schema); err != nil || lookups != 1 {
-		t.Errorf("look-up of the stored schema, after %d earlier ones: %v", lookups, err)
-	}
+	must.Get(clientOf(t, url).LookupSchema(t.Context(), "a", schema))(t)
+	expect.Equal(t, lookups, 1, "look-ups before the schema is stored")
 }
 
 // A page of another site can make a browser send any request. The registry keeps every registration forever, so it rejects
@@ -144,14 +141,11 @@ func TestRegistry_RejectsCrossSiteRequests(t *testing.T) {
 			t.Errorf("%s: got %d %s, want 403", c.name, code, body)
 		}
 	}
-	if code, body := ask("GET", "/subjects", "127.0.0.1:8081"); code != 200 || strings.TrimSpace(body) != "[]" {
-		t.Errorf("the subjects afterwards: got %d %s, want none", code, body)
-	}
+	code, body := ask("GET", "/subjects", "127.0.0.1:8081")
+	expect.Equal(t, code, 200, "status of the subjects afterwards")
+	expect.Equal(t, strings.TrimSpace(body), "[]", "the subjects afterwards")
 	expect.Equal(t, register(t, s.RegistryURL(), "a", `"string"`), 1, "the first schema has the id")
-	if code, _ := ask("GET", schema, "localhost:8081"); code != 200 {
-		t.Errorf("schema requested through localhost: got %d, want 200", code)
-	}
-	if _, err := clientOf(t, s.RegistryURL()).SchemaByID(t.Context(), 1); err != nil {
-		t.Errorf("a client: got %v, want the schema", err)
-	}
+	code, _ = ask("GET", schema, "localhost:8081")
+	expect.Equal(t, code, 200, "schema requested through localhost: status")
+	must.Get(clientOf(t, s.RegistryURL()).SchemaByID(t.Context(), 1))(t)
 }

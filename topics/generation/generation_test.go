@@ -17,9 +17,7 @@ func TestRecord_TakesOnlyAllowedSteps(t *testing.T) {
 	steps := map[Step]func(Record) (Record, error){
 		Start: func(r Record) (Record, error) {
 			next, err := r.Start(5, "replay")
-			if next.Token == "" && err == nil {
-				t.Error("Start set no token")
-			}
+			expect.Equal(t, next.Token == "" && err == nil, false, "Start sets no token")
 			next.Token = "t"
 			return next, err
 		},
