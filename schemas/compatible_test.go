@@ -88,26 +88,36 @@ func TestCheckBackward(t *testing.T) {
 // without a default.
 func TestCheckBackward_AcceptsOwnSchemas(t *testing.T) {
 	for _, r := range records(t, texts{}) {
-		if err := checkBackward(r.schema, r.schema); err != nil {
-			t.Errorf("%s: %v", r.name, err)
-		}
+		expect.Error(t, checkBackward(r.schema, r.schema), "", "%s", r.name)
 		n := must.Get(parseReader(r.schema))(t)
 		least := *n
 		least.fields = slices.DeleteFunc(slices.Clone(n.fields), func(f field) bool { return f.def != nil })
-		if _, problems := resolve(n, &least); problems != nil {
-			t.Errorf("%s from its required fields: %v", r.name, problems)
-		}
+		_, problems := resolve(n, &least)
+		expect.NoDiff(t, nil, problems, "%s from its required fields", r.name)
 	}
 }
 
-// parseTwice parses a schema with the library, including its defaults, and as nodes of this package.
-func parseTwice(text string) (avro.Schema, *node, error) {
+// parseTwice parses a schema with the library, including its defaults, and as nodes of this package. It skips schemas that
+// are invalid.
+func parseTwice(t *rapid.T, text string) (avro.Schema, *node) {
 	s, err := avro.ParseWithCache(text, "", &avro.SchemaCache{})
 	if err != nil {
-		return nil, nil, err
+		t.Skip(err)
 	}
 	n, err := parseReader(text)
-	return s, n, err
+	if err != nil {
+		t.Skip(err)
+	}
+	return s, n
+}
+
+// drawPair draws a reader and a writer. They often have the same shape.
+func drawPair(t *rapid.T, draw func(*rapid.T, int, map[string]int) string) (reader, writer string) {
+	reader, writer = draw(t, 3, map[string]int{}), draw(t, 3, map[string]int{})
+	if rapid.Bool().Draw(t, "same shape") {
+		writer = strings.NewReplacer(`"long"`, `"int"`, `"float"`, `"int"`, `"A","B"`, `"A"`).Replace(reader)
+	}
+	return reader, writer
 }
 
 // drawSchema draws a schema of random shape. Two of them have the same names and few fields, so they are often, but not
@@ -181,19 +191,9 @@ func drawUnion(t *rapid.T, depth int, names map[string]int) string {
 func TestCheckBackward_AgreesWithLibrary(t *testing.T) {
 	var compatible, not int
 	rapid.Check(t, func(t *rapid.T) {
-		reader := drawSchema(t, 3, map[string]int{})
-		writer := drawSchema(t, 3, map[string]int{})
-		if rapid.Bool().Draw(t, "same shape") {
-			writer = strings.NewReplacer(`"long"`, `"int"`, `"float"`, `"int"`, `"A","B"`, `"A"`).Replace(reader)
-		}
-		r, _, err := parseTwice(reader)
-		if err != nil {
-			t.Skip(err)
-		}
-		w, _, err := parseTwice(writer)
-		if err != nil {
-			t.Skip(err)
-		}
+		reader, writer := drawPair(t, drawSchema)
+		r, _ := parseTwice(t, reader)
+		w, _ := parseTwice(t, writer)
 		want := avro.NewSchemaCompatibility().Compatible(r, w)
 		got := checkBackward(reader, writer)
 		if (got == nil) != (want == nil) {
@@ -201,9 +201,9 @@ func TestCheckBackward_AgreesWithLibrary(t *testing.T) {
 		}
 		if got == nil {
 			compatible++
-		} else {
-			not++
+			return
 		}
+		not++
 	})
 	if compatible < 10 || not < 10 {
 		t.Errorf("%d compatible pairs and %d others: too few for the test", compatible, not)
@@ -267,34 +267,18 @@ func drawBlocks(t *rapid.T, out []byte, n *node) []byte {
 func TestResolve_AgreesWithLibrary(t *testing.T) {
 	read := 0
 	rapid.Check(t, func(t *rapid.T) {
-		reader := drawRecord(t, 3, map[string]int{})
-		writer := drawRecord(t, 3, map[string]int{})
-		if rapid.Bool().Draw(t, "same shape") {
-			writer = strings.NewReplacer(`"long"`, `"int"`, `"float"`, `"int"`, `"A","B"`, `"A"`).Replace(reader)
-		}
-		r, rn, err := parseTwice(reader)
-		if err != nil {
-			t.Skip(err)
-		}
-		w, wn, err := parseTwice(writer)
-		if err != nil {
-			t.Skip(err)
-		}
+		reader, writer := drawPair(t, drawRecord)
+		r, rn := parseTwice(t, reader)
+		w, wn := parseTwice(t, writer)
 		step, problems := resolve(rn, wn)
 		if problems != nil {
 			t.Skip(problems)
 		}
 		body := drawBody(t, nil, wn)
-		if err := conform(wn, body); err != nil {
-			t.Fatalf("drew a body that does not conform: %v", err)
-		}
+		must.OK(t, conform(wn, body))
 		rewritten, err := step(&cursor{b: body}, nil)
-		if err != nil {
-			t.Fatalf("rewrite: %v", err)
-		}
-		if err := conform(rn, rewritten); err != nil {
-			t.Fatalf("rewritten body does not conform: %v", err)
-		}
+		must.OK(t, err)
+		must.OK(t, conform(rn, rewritten))
 		both, err := avro.NewSchemaCompatibility().Resolve(r, w)
 		if err != nil {
 			t.Skip(err) // the library cannot widen one branch of a union to another
@@ -313,9 +297,7 @@ func TestResolve_AgreesWithLibrary(t *testing.T) {
 func generic(t *rapid.T, s avro.Schema, body []byte) any {
 	var v any
 	uncached := avro.Config{DisableCaching: true}.Freeze() // its cache confuses schemas that differ only in defaults
-	if err := uncached.Unmarshal(s, body, &v); err != nil {
-		t.Fatalf("library: decode %x: %v", body, err)
-	}
+	must.OK(t, uncached.Unmarshal(s, body, &v))
 	return untag(v)
 }
 

@@ -23,9 +23,7 @@ func TestDeliveryPortions_HoldAllPinsAndFit(t *testing.T) {
 		for _, portion := range DeliveryPortions(pins) {
 			bytes := 0
 			for i := range portion {
-				if got := int(portion[i].Version); got != next {
-					t.Fatalf("pin %d, want %d", got, next)
-				}
+				expect.Equal(t, int(portion[i].Version), next, "pin")
 				next++
 				bytes += portion[i].MaxEncodedBytes()
 			}

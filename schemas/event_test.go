@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -47,14 +48,10 @@ func checkValid[T any](t *testing.T, good func() T, validate func(e *T) error, t
 			tt.change(&e)
 			err := validate(&e)
 			if tt.want == "" {
-				if err != nil {
-					t.Errorf("got %v, want none", err)
-				}
+				expect.Error(t, err, "", "validate")
 				return
 			}
-			if err == nil || err.Error() != tt.want {
-				t.Fatalf("got  %v\nwant %s", err, tt.want)
-			}
+			expect.Equal(t, fmt.Sprint(err), tt.want, "error")
 			checkBad(t, err)
 		})
 	}
@@ -191,13 +188,9 @@ func TestValidateRecord_RejectsOtherKeys(t *testing.T) {
 		&ActionEvent{Event: goodEvent(View, "pin:42")}, &UserEvent{Event: goodEvent(Update, "user:7")},
 		&Offer{ID: "o-1", User: "user:7", Source: "ml"},
 	} {
-		if err := ValidateRecord(e, e.Key(), arrival, DefaultVerbs()); err != nil {
-			t.Errorf("%T: own key: %v", e, err)
-		}
+		expect.Error(t, ValidateRecord(e, e.Key(), arrival, DefaultVerbs()), "", "%T: own key", e)
 		err := ValidateRecord(e, "user:9", arrival, DefaultVerbs())
-		if want := fmt.Sprintf(`key "user:9": want the record's %q`, e.Key()); err == nil || err.Error() != want {
-			t.Errorf("%T: got %v, want %s", e, err, want)
-		}
+		expect.Equal(t, fmt.Sprint(err), fmt.Sprintf(`key "user:9": want the record's %q`, e.Key()), "%T: error", e)
 		checkBad(t, err)
 	}
 }
@@ -211,9 +204,7 @@ func TestVerbs_Validate(t *testing.T) {
 	}
 	err := Verbs{"": 1, ImpressionCount: 1, "x": math.Inf(1)}.Validate()
 	want := "verb \"\": empty\nverb \"impression\": the name is reserved for impressions\nverb \"x\": weight +Inf is not finite"
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	expect.Equal(t, fmt.Sprint(err), want, "error")
 }
 
 func TestLine_ValidatesEventsOfEveryStream(t *testing.T) {

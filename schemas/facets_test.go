@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 func TestFacets_FolloweesOmitsEmptyIDs(t *testing.T) {
@@ -26,9 +27,7 @@ func TestFacets_FolloweesOmitsEmptyIDs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			expect.NoDiff(t, test.want, slices.Collect(test.facets.Followees), "followees")
 			for _, followee := range []Followee{"", "user:a", "board:b", "interest:x", "interest:z"} {
-				if got, want := test.facets.Has(followee), slices.Contains(test.want, followee); got != want {
-					t.Errorf("Has(%q) = %t, want %t", followee, got, want)
-				}
+				expect.Equal(t, test.facets.Has(followee), slices.Contains(test.want, followee), "Has(%q)", followee)
 			}
 			for n := range test.want { // a consumer may stop anywhere
 				taken := 0
@@ -47,9 +46,7 @@ func TestFacets_EqualComparesEveryField(t *testing.T) {
 	facets := rapid.Make[Facets]()
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := facets.Draw(t, "a"), facets.Draw(t, "b")
-		if !a.Equal(a) || !(Facets{Interests: []InterestID{}}).Equal(Facets{}) {
-			t.Error("facets differ from themselves")
-		}
+		expect.Equal(t, a.Equal(a) && (Facets{Interests: []InterestID{}}).Equal(Facets{}), true, "facets equal themselves")
 		for i := range reflect.TypeFor[Facets]().NumField() {
 			changed := a
 			field, other := reflect.ValueOf(&changed).Elem().Field(i), reflect.ValueOf(b).Field(i)
@@ -72,9 +69,9 @@ func TestDecodeFacets_RejectsTruncation(t *testing.T) {
 			return make([]InterestID, n)
 		}
 		got, rest, err := DecodeFacetsInto(encoded+tail, newList)
-		if diff := cmp.Diff(want, got); diff != "" || rest != tail || err != nil {
-			t.Fatalf("rest %q, want %q; error %v; facets (-want +got):\n%s", rest, tail, err, diff)
-		}
+		must.OK(t, err)
+		expect.NoDiff(t, want, got, "facets")
+		expect.Equal(t, rest, tail, "rest")
 		expect.Equal(t, lists, min(len(want.Interests), 1), "lists allocated for %d interests", len(want.Interests))
 		cut := encoded[:rapid.IntRange(0, len(encoded)-1).Draw(t, "cut")]
 		if got, _, err := DecodeFacets(cut); !errors.Is(err, ErrFacets) {

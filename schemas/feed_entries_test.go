@@ -4,8 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
@@ -16,9 +14,8 @@ func TestFeedEntries_AllNumbersItems(t *testing.T) {
 	for n, item := range items {
 		want = append(want, FeedEntry{User: "user:1", Position: 7 + int64(n), Time: 9, ServedItem: item})
 	}
-	if diff := cmp.Diff(want, slices.Collect(f.All())); diff != "" || f.Last() != 9 {
-		t.Errorf("last %d, want 9; entries (-want +got):\n%s", f.Last(), diff)
-	}
+	expect.NoDiff(t, want, slices.Collect(f.All()), "entries")
+	expect.Equal(t, f.Last(), 9, "last position")
 	for first := range f.All() {
 		expect.Equal(t, first.Position, 7, "position of the first")
 		break

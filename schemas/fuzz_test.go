@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -28,9 +29,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		again := must.Get(r.decode(mustEncode(t, r, rec)))(t)
-		if diff := sameRecord(rec, again); diff != "" {
-			t.Errorf("decoded again differs (-first +second):\n%s", diff)
-		}
+		expect.NoDiffBut(t, asOnWire, rec, again, "decoded again")
 	})
 }
 
@@ -103,9 +102,7 @@ func FuzzParseLine(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%v in %s", err, written)
 		}
-		if diff := sameRecord(line, again); diff != "" {
-			t.Errorf("parsed again differs (-first +second):\n%s", diff)
-		}
+		expect.NoDiffBut(t, asOnWire, line, again, "parsed again")
 		if err := line.Validate(arrival, DefaultVerbs()); err != nil {
 			checkBad(t, err)
 		}
@@ -120,9 +117,7 @@ func FuzzParseID(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		id, err := ParseID(s)
 		if err != nil {
-			if !utf8.ValidString(err.Error()) {
-				t.Errorf("reason %q is not UTF-8", err)
-			}
+			expect.Equal(t, utf8.ValidString(err.Error()), true, "reason %q is UTF-8", err)
 			return
 		}
 		if string(id) != s || id.Kind()+":"+id.Name() != s || id.Name() == "" {
@@ -155,8 +150,7 @@ func FuzzParseSchema(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, problems := resolve(n, n); problems != nil {
-			t.Errorf("%s does not read itself: %v", text, problems)
-		}
+		_, problems := resolve(n, n)
+		expect.NoDiff(t, nil, problems, "%s reads itself: problems", text)
 	})
 }

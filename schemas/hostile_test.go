@@ -301,12 +301,8 @@ func TestDecode_FlippedBits(t *testing.T) {
 					continue
 				}
 				again, err := r.decode(mustEncode(t, r, rec))
-				if err != nil {
-					t.Fatalf("bit %d: %v", bit, err)
-				}
-				if diff := sameRecord(rec, again); diff != "" {
-					t.Fatalf("bit %d: differs (-first +second):\n%s", bit, diff)
-				}
+				must.OK(t, err)
+				expect.NoDiffBut(t, asOnWire, rec, again, "bit %d: decoded again", bit)
 			}
 		})
 	}
@@ -360,9 +356,7 @@ func TestDecode_DoesNotReferToValue(t *testing.T) {
 		for i := range value {
 			value[i] = 'X'
 		}
-		if diff := sameRecord(full(r.zero), got); diff != "" {
-			t.Errorf("%s changed with its input (-want +got):\n%s", r.name, diff)
-		}
+		expect.NoDiffBut(t, asOnWire, full(r.zero), got, "%s after a change of its input", r.name)
 	}
 	s := serdeOf[DeadLetter](t, texts{})
 	value := must.Get(s.Encode(&DeadLetter{Key: []byte("key"), Value: []byte("value")}))(t)
@@ -391,15 +385,10 @@ func TestEncode_RejectsInvalidRecords(t *testing.T) {
 		}},
 	}
 	for _, tt := range tests {
-		if tt.err() == nil {
-			t.Errorf("%s: encoded, want an error", tt.name)
-		}
+		expect.Equal(t, tt.err() != nil, true, "%s: an error", tt.name)
 	}
 	whole := &DeadLetter{Value: make([]byte, MaxRecordBytes), Reason: "too long"}
 	s := serdeOf[DeadLetter](t, texts{})
-	value, err := s.Encode(whole)
-	if err != nil {
-		t.Fatalf("a dead letter of the longest record: %v", err)
-	}
-	expect.Equal(t, len(must.Get(s.Decode(value))(t).Value), MaxRecordBytes, "length of a dead letter of the longest record")
+	value := must.Get(s.Encode(whole))(t)
+	expect.Equal(t, len(must.Get(s.Decode(value))(t).Value), MaxRecordBytes, "bytes of a dead letter of the longest record")
 }

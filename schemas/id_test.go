@@ -58,9 +58,7 @@ func TestParseID_OfKind(t *testing.T) {
 			want := name == kind || strings.Contains(strings.Join(takes[name], " "), kind)
 			expect.Equal(t, parse(kind+":1") == nil, want, "%s takes a %s", name, kind)
 		}
-		if parse("") == nil {
-			t.Errorf("%s takes an empty id", name)
-		}
+		expect.Error(t, parse(""), "empty", "%s of an empty id", name)
 	}
 }
 
@@ -68,9 +66,7 @@ func TestID_KindAndName(t *testing.T) {
 	for _, tt := range []struct{ id, kind, name string }{
 		{"user:7", "user", "7"}, {"user:a:b", "user", "a:b"}, {"", "", ""}, {"7", "", ""}, {":7", "", "7"},
 	} {
-		if kind, name := ID(tt.id).Kind(), ID(tt.id).Name(); kind != tt.kind || name != tt.name {
-			t.Errorf("%q: got %q and %q, want %q and %q", tt.id, kind, name, tt.kind, tt.name)
-		}
+		expect.Equal(t, [2]string{ID(tt.id).Kind(), ID(tt.id).Name()}, [2]string{tt.kind, tt.name}, "%q: kind and name", tt.id)
 	}
 }
 
@@ -94,9 +90,8 @@ func TestShardedID_RoundTrip(t *testing.T) {
 		local := rapid.Uint64Range(0, MaxLocal).Draw(t, "local")
 		id := must.Get(MakeShardedID(shard, typ, local))(t)
 		again, err := ParseShardedID(id.String())
-		if err != nil || again != id {
-			t.Fatalf("parsed %v, %v, want %v", again, err, id)
-		}
+		must.OK(t, err)
+		expect.Equal(t, again, id, "parsed")
 		if s, ty, l := again.Split(); s != shard || ty != typ || l != local {
 			t.Fatalf("got %d, %d, %d, want %d, %d, %d", s, ty, l, shard, typ, local)
 		}

@@ -117,11 +117,8 @@ func TestParseLine_RejectsInvalidLines(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := ParseLine([]byte(tt.line))
-			if err == nil {
-				t.Fatalf("parsed as %+v, want an error", got)
-			}
+			expect.Error(t, err, tt.want, "ParseLine: %+v", got)
 			checkBad(t, err)
-			expect.Contains(t, err.Error(), tt.want, "error")
 		})
 	}
 }
@@ -139,17 +136,10 @@ func TestLine_RoundTrip(t *testing.T) {
 					}
 					return
 				}
-				if err != nil {
-					t.Fatalf("write: %v", err)
-				}
-				got, err := ParseLine(text[1:])
-				if err != nil {
-					t.Fatalf("parse %s: %v", text[1:], err)
-				}
+				must.OK(t, err)
+				got := must.Get(ParseLine(text[1:]))(t)
 				finishDecoding(wireOf(event))
-				if diff := sameRecord(line, got); diff != "" {
-					t.Fatalf("parsed differs (-want +got):\n%s", diff)
-				}
+				expect.NoDiffBut(t, asOnWire, line, got, "parsed")
 			})
 		})
 	}

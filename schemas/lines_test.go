@@ -72,9 +72,7 @@ func TestLineReader_SplitsLines(t *testing.T) {
 func TestLineReader_ReturnsErrorOfReader(t *testing.T) {
 	r := NewLineReader(io.MultiReader(strings.NewReader("whole\nhalf"), iotest.ErrReader(io.ErrUnexpectedEOF)), 4096)
 	expect.Equal(t, string(must.Get(r.Next())(t)), "whole", "line")
-	if line, err := r.Next(); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("got %q, %v, want the reader's error", line, err)
-	}
+	expect.Is(t, expect.ErrorOf(r.Next()), io.ErrUnexpectedEOF, "the next line")
 }
 
 // Of a line that is too long, the reader keeps only enough to detect it.

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -17,9 +18,7 @@ func TestLoggedNumber_SurvivesJSON(t *testing.T) {
 	var got []LoggedNumber
 	must.OK(t, json.Unmarshal(must.Get(json.Marshal(want))(t), &got))
 	for i := range want {
-		if math.Float64bits(float64(got[i])) != math.Float64bits(float64(want[i])) {
-			t.Errorf("%v became %v", want[i], got[i])
-		}
+		expect.Equal(t, math.Float64bits(float64(got[i])), math.Float64bits(float64(want[i])), "bits of %v and %v", got[i], want[i])
 	}
 	if err := json.Unmarshal([]byte(`"much"`), new(LoggedNumber)); err == nil {
 		t.Error("a word is a number, want an error")

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
@@ -65,17 +64,14 @@ func compareRecord(t *testing.T, avro, schema jsonObject) {
 		if slices.Contains(required, any(name)) == optional {
 			t.Errorf("%s.%s: optional in Avro or by the code: %t, but not in the document", avro["name"], name, optional)
 		}
-		if diff := cmp.Diff(boundsInDocument(avro["name"], name), numbersOf(property), cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s.%s: bounds (-want +got):\n%s", avro["name"], name, diff)
-		}
+		bounds := boundsInDocument(avro["name"], name)
+		expect.NoDiffBut(t, cmpopts.EquateEmpty(), bounds, numbersOf(property), "%s.%s: bounds", avro["name"], name)
 		if items, ok := property["items"].(jsonObject); ok && items["properties"] != nil {
 			compareRecord(t, field["type"].(jsonObject)["items"].(jsonObject), items)
 		}
 		delete(properties, name)
 	}
-	if len(properties) > 0 {
-		t.Errorf("%s: the document has %v, which the Avro schema does not have", avro["name"], properties)
-	}
+	expect.NoDiff(t, map[string]any{}, properties, "%s: properties that the Avro schema does not have", avro["name"])
 }
 
 // boundsInDocument returns the bounds of a field by their names in JSON Schema. A new bound needs a line here and in the document.

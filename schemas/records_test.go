@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -133,9 +134,9 @@ func inputRecords(t testing.TB, source SchemaSource) (all []record) {
 	return all
 }
 
-// sameRecord compares records as the wire does: an absent list is an empty one.
-func sameRecord(a, b any) string {
-	return cmp.Diff(a, b, cmpopts.EquateEmpty(), cmpopts.EquateNaNs(), equateNaNs[BaseScore](), equateNaNs[PoolScore](), equateNaNs[RankScore]())
+// asOnWire compares records as the wire does: an absent list is an empty one.
+var asOnWire = cmp.Options{
+	cmpopts.EquateEmpty(), cmpopts.EquateNaNs(), equateNaNs[BaseScore](), equateNaNs[PoolScore](), equateNaNs[RankScore](),
 }
 
 // equateNaNs is cmpopts.EquateNaNs for a named type.
@@ -149,18 +150,10 @@ func TestSerde_RoundTrip(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				rec := r.value(t)
-				value, err := r.encode(rec)
-				if err != nil {
-					t.Fatalf("encode: %v", err)
-				}
-				got, err := r.decode(value)
-				if err != nil {
-					t.Fatalf("decode: %v", err)
-				}
+				value := must.Get(r.encode(rec))(t)
+				got := must.Get(r.decode(value))(t)
 				finishDecoding(wireOf(rec))
-				if diff := sameRecord(rec, got); diff != "" {
-					t.Fatalf("decoded differs (-want +got):\n%s", diff)
-				}
+				expect.NoDiffBut(t, asOnWire, rec, got, "decoded")
 			})
 		})
 	}
@@ -168,10 +161,7 @@ func TestSerde_RoundTrip(t *testing.T) {
 
 func checkBad(t testing.TB, err error) {
 	t.Helper()
-	var bad *BadRecordError
-	if !errors.As(err, &bad) {
-		t.Errorf("error %T %v, want a *BadRecordError", err, err)
-	}
+	expect.Equal(t, errors.As(err, new(*BadRecordError)), true, "error %T %v is a *BadRecordError", err, err)
 }
 
 func TestMaxEncodedBytes_BoundsEncoding(t *testing.T) {

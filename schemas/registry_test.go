@@ -30,18 +30,12 @@ func TestRegister_EverySchema(t *testing.T) {
 	ids := map[int]string{}
 	for _, rec := range records(t, texts{}) {
 		id := must.Get(r.Register(t.Context(), rec.file+"-value", rec.schema))(t)
-		if other := ids[id]; other != "" {
-			t.Errorf("%s and %s have the same id %d", rec.name, other, id)
-		}
+		expect.Equal(t, ids[id], "", "%s: other schema with the id %d", rec.name, id)
 		ids[id] = rec.name
-		again, err := r.Register(t.Context(), rec.file+"-value", rec.schema)
-		if err != nil || again != id {
-			t.Errorf("%s registered again: %d, %v, want %d", rec.name, again, err, id)
-		}
-		text, err := r.SchemaByID(t.Context(), id)
-		if err != nil || checkBackward(rec.schema, text) != nil {
-			t.Errorf("%s by its id: %s, %v", rec.name, text, err)
-		}
+		again := must.Get(r.Register(t.Context(), rec.file+"-value", rec.schema))(t)
+		expect.Equal(t, again, id, "id of %s registered again", rec.name)
+		text := must.Get(r.SchemaByID(t.Context(), id))(t)
+		must.OK(t, checkBackward(rec.schema, text))
 	}
 }
 
@@ -57,9 +51,9 @@ func TestRegister_SetsCompatibility(t *testing.T) {
 			r, _ := startRegistry(t)
 			must.OK(t, r.client.SetCompatibility(t.Context(), sr.SetCompatibility{Level: tt.had})[0].Err)
 			must.Get(r.Register(t.Context(), "r-value", recordSchema("R", fieldSchema("a", "int"))))(t)
-			if got := r.client.Compatibility(t.Context(), "r-value")[0]; got.Err != nil || got.Level != tt.want {
-				t.Errorf("compatibility %v, %v, want %v", got.Level, got.Err, tt.want)
-			}
+			got := r.client.Compatibility(t.Context(), "r-value")[0]
+			must.OK(t, got.Err)
+			expect.Equal(t, got.Level, tt.want, "compatibility")
 		})
 	}
 }
@@ -86,12 +80,8 @@ func TestRegister_ConcurrentSetOfCompatibility(t *testing.T) {
 			t.Cleanup(front.Close)
 			r := must.Get(NewRegistry(front.URL))(t)
 			_, err := r.Register(t.Context(), "r-value", recordSchema("R", fieldSchema("a", "int")))
-			if refused == 0 {
-				t.Error("nothing was refused")
-			}
-			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
-				t.Errorf("Register: %v, want %q", err, tt.want)
-			}
+			expect.Equal(t, refused > 0, true, "a request is refused")
+			expect.Error(t, err, tt.want, "Register")
 		})
 	}
 }
@@ -119,12 +109,9 @@ func TestRegister_ChangedSchema(t *testing.T) {
 				}
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "r-value") {
-				t.Errorf("got %v, want an error with %q and the subject", err, tt.want)
-			}
-			if registered {
-				t.Error("it was registered all the same")
-			}
+			expect.Error(t, err, tt.want, "Register")
+			expect.Error(t, err, "r-value", "Register")
+			expect.Equal(t, registered, false, "the schema is registered")
 			expect.Equal(t, must.Get(r.Register(t.Context(), "r-value", v1))(t), 1, "id of the oldest again")
 		})
 	}
@@ -142,11 +129,9 @@ func TestRegistry_SchemaByID(t *testing.T) {
 		_, err := r.SchemaByID(t.Context(), id)
 		checkBad(t, err)
 		expect.Error(t, err, want, "error")
-		if _, err := serdeOf[Tick](t, r).Decode(framed(uint32(id), 5)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("decode: got %v, want %q", err, want)
-		} else {
-			checkBad(t, err)
-		}
+		_, err = serdeOf[Tick](t, r).Decode(framed(uint32(id), 5))
+		expect.Error(t, err, want, "decode")
+		checkBad(t, err)
 	}
 }
 
@@ -195,12 +180,9 @@ func TestRegistry_Errors(t *testing.T) {
 				t.Errorf("decode: took %d MiB", allocated>>20)
 			}
 			_, err := r.Register(t.Context(), "x-value", recordSchema("R"))
-			if err == nil || !strings.Contains(err.Error(), "x-value") || !strings.Contains(err.Error(), server.URL) {
-				t.Errorf("register: got %v, want an error with subject and address", err)
-			}
-			if hits < 2 {
-				t.Errorf("the server was asked %d times", hits)
-			}
+			expect.Error(t, err, "x-value", "register")
+			expect.Error(t, err, server.URL, "register")
+			expect.Equal(t, hits >= 2, true, "requests to the server: %d", hits)
 		})
 	}
 }
@@ -238,9 +220,7 @@ func TestSerde_OverRegistry(t *testing.T) {
 	s := must.Get(NewSerde[UserEvent]("users-value", id, r))(t)
 	got := must.Get(s.Decode(framed(uint32(oldID), "e", 5, "user:7", "update", "user:7")))(t)
 	want := &UserEvent{Event: Event{ID: "e", Time: 5, Actor: "user:7", Verb: Update, Object: "user:7"}}
-	if diff := sameRecord(want, got); diff != "" {
-		t.Errorf("decoded (-want +got):\n%s", diff)
-	}
+	expect.NoDiffBut(t, asOnWire, want, got, "decoded")
 	_, err := s.Decode(framed(uint32(id+100), 5))
 	checkBad(t, err)
 }

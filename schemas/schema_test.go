@@ -78,9 +78,7 @@ func matchType(t *testing.T, path string, n *node, typ reflect.Type) {
 		t.Errorf("%s: %s in the schema, %s in Go", path, n.kind, typ)
 		return
 	}
-	if isTime := typ == reflect.TypeFor[Micros](); isTime != (n.logical == "timestamp-micros") {
-		t.Errorf("%s: logical type %q for %s", path, n.logical, typ)
-	}
+	expect.Equal(t, n.logical == "timestamp-micros", typ == reflect.TypeFor[Micros](), "%s: %s has a logical type of times", path, typ)
 	switch n.kind {
 	case kindRecord:
 		matchRecord(t, path, n, typ)
@@ -147,7 +145,5 @@ func TestAvroLibrary_IsImportedInTwoFiles(t *testing.T) {
 		}
 	}
 	got = slices.Compact(got)
-	if want := []string{"codec.go", "file.go"}; !slices.Equal(got, want) {
-		t.Errorf("files that import it: %v, want %v", got, want)
-	}
+	expect.NoDiff(t, []string{"codec.go", "file.go"}, got, "files that import it")
 }

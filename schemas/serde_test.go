@@ -76,9 +76,7 @@ func TestEncode_Golden(t *testing.T) {
 		Board: "board:9", Attributes: map[string]string{"k": "v"},
 	}))(t)
 	want := framed(testID, "e", -1, "user:7", "save", "pin:42", 1, "board:9", "", 1, "k", "v", 0)
-	if !bytes.Equal(got, want) {
-		t.Errorf("got  %x\nwant %x", got, want)
-	}
+	expect.NoDiff(t, want, got, "encoded")
 }
 
 // hollowSchema returns a schema whose records contain the next one twice and take no bytes at all.
@@ -92,9 +90,7 @@ func hollowSchema(levels int) string {
 
 func TestConform_BoundsEmptyRecords(t *testing.T) {
 	small := serdeOf[Tick](t, texts{9: hollowSchema(10)})
-	if got, err := small.Decode(framed(9, 5)); err != nil || got.Time != 5 {
-		t.Errorf("a thousand nulls: got %v, %v, want 5", got, err)
-	}
+	expect.Equal(t, must.Get(small.Decode(framed(9, 5)))(t).Time, 5, "time of a record with a thousand nulls")
 	_, err := serdeOf[Tick](t, texts{9: hollowSchema(22)}).Decode(framed(9, 5))
 	if !strings.Contains(fmt.Sprint(err), errTooManyEmpty.Error()) {
 		t.Fatalf("2^22 nulls: got %v, want %v", err, errTooManyEmpty) // 2^60 would not return
@@ -222,9 +218,7 @@ func TestRewrite_IsBounded(t *testing.T) {
 	r := must.Get(parseReader(reader))(t)
 	w := must.Get(parseSchema(writer))(t)
 	step, problems := resolve(r, w)
-	if problems != nil {
-		t.Fatal(problems)
-	}
+	expect.NoDiff(t, nil, problems, "problems")
 	body := append(appendLong(nil, 100_000), make([]byte, 100_001)...)
 	expect.Is(t, expect.ErrorOf(step(&cursor{b: body}, nil)), errTooLarge, "error")
 }
@@ -235,9 +229,7 @@ func TestBad_TruncatesReason(t *testing.T) {
 		t.Errorf("reason of %d bytes", n)
 	}
 	for _, reason := range []string{err.Error(), Bad("a\xffb").Error()} {
-		if _, err := serdeOf[DeadLetter](t, texts{}).Encode(&DeadLetter{Reason: reason}); err != nil {
-			t.Error(err)
-		}
+		must.Get(serdeOf[DeadLetter](t, texts{}).Encode(&DeadLetter{Reason: reason}))(t)
 	}
 }
 
@@ -245,9 +237,7 @@ func TestDecode_RequestsWriterOnce(t *testing.T) {
 	source := &asked{texts: texts{9: recordSchema("Tick", fieldSchema("time", "long"))}}
 	s := serdeOf[Tick](t, source)
 	for range 3 {
-		if got, err := s.Decode(framed(9, 5)); err != nil || got.Time != 5 {
-			t.Fatalf("got %v, %v, want 5", got, err)
-		}
+		expect.Equal(t, must.Get(s.Decode(framed(9, 5)))(t).Time, 5, "time")
 		must.Get(s.Decode(framed(testID, 5)))(t)
 	}
 	expect.Equal(t, source.count(), 1, "requests")
@@ -256,11 +246,7 @@ func TestDecode_RequestsWriterOnce(t *testing.T) {
 // TestDecode_RejectsOtherLogicalType reads records of a writer with the same bytes, but in milliseconds.
 func TestDecode_RejectsOtherLogicalType(t *testing.T) {
 	s := serdeOf[Tick](t, texts{9: recordSchema("Tick", fieldSchema("time", `{"type":"long","logicalType":"timestamp-millis"}`))})
-	got, err := s.Decode(framed(9, 5))
-	if err == nil {
-		t.Fatalf("got %v, want an error", got)
-	}
-	checkBad(t, err)
+	checkBad(t, expect.ErrorOf(s.Decode(framed(9, 5))))
 }
 
 func TestDecode_RequestsUnknownSchemaAgain(t *testing.T) {
@@ -293,9 +279,7 @@ func TestDecode_UnavailableRegistryIsNotABadRecord(t *testing.T) {
 		t.Errorf("got %T %v, want the registry's error and no *BadRecordError", err, err)
 	}
 	source.away = nil
-	if _, err := s.Decode(framed(9, 5)); err != nil {
-		t.Errorf("the registry is back: %v", err)
-	}
+	must.Get(s.Decode(framed(9, 5)))(t) // the registry is back
 }
 
 func TestSerde_ConcurrentUse(t *testing.T) {

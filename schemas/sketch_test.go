@@ -1,12 +1,13 @@
 package schemas
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 func TestSketch_EstimateIsWithinError(t *testing.T) {
@@ -54,9 +55,7 @@ func TestSketch_SameTextsSameBytes(t *testing.T) {
 		for _, text := range rapid.Permutation(texts).Draw(t, "order") {
 			other = other.Add(text).Add(text)
 		}
-		if !bytes.Equal(one, other) {
-			t.Fatalf("%d texts in two orders are %d and %d bytes that differ", n, len(one), len(other))
-		}
+		expect.NoDiff(t, one, other, "%d texts in two orders", n)
 		if len(one) > sketchDense || n < 100 && len(one) > 2*n {
 			t.Fatalf("%d texts take %d bytes", n, len(one))
 		}

@@ -1,18 +1,19 @@
 package schemas
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+)
 
 func TestNewLine_SetsStreamAndKey(t *testing.T) {
 	for _, stream := range InputStreams() {
-		if got := NewLine(NewInput(stream)); got.Stream != stream || got.Key != "" || got.User() != "" {
-			t.Errorf("%s: got %+v", stream, got)
-		}
+		got := NewLine(NewInput(stream))
+		expect.Equal(t, [3]string{got.Stream, got.Key, string(got.User())}, [3]string{stream}, "stream, key and user")
 	}
 	e := &FollowEvent{goodEvent(Follow, "board:1")}
-	if got := NewLine(e); got.Key != "board:1" || got.User() != "user:7" {
-		t.Errorf("got key %q and user %q, want board:1 and user:7", got.Key, got.User())
-	}
-	if got := NewLine(&Offer{User: "user:7"}); got.Key != "user:7" || got.User() != "user:7" {
-		t.Errorf("got key %q and user %q, want user:7 for both", got.Key, got.User())
-	}
+	got := NewLine(e)
+	expect.Equal(t, [2]string{got.Key, string(got.User())}, [2]string{"board:1", "user:7"}, "key and user")
+	offer := NewLine(&Offer{User: "user:7"})
+	expect.Equal(t, [2]string{offer.Key, string(offer.User())}, [2]string{"user:7", "user:7"}, "key and user of an offer")
 }

@@ -30,12 +30,9 @@ func TestDecode_BoundsLookupsOfUnknownIDs(t *testing.T) {
 		for id := range uint32(random) {
 			checkBad(t, decode(100+id))
 		}
-		if n := source.count(); n != 1+missBurst {
-			t.Errorf("%d requests for %d random ids, want %d", n-1, random, missBurst)
-		}
-		if err := decode(9); err != nil || source.count() != 1+missBurst {
-			t.Errorf("a known schema: %v after %d requests", err, source.count())
-		}
+		expect.Equal(t, source.count(), 1+missBurst, "requests for %d random ids", random)
+		must.OK(t, decode(9))
+		expect.Equal(t, source.count(), 1+missBurst, "requests with a known schema")
 		expect.Error(t, decode(10), errBudget.Error(), "a new schema")
 		time.Sleep(missInterval)
 		must.OK(t, decode(10)) // a new schema, retried
@@ -96,9 +93,7 @@ func TestDecode_RequestsOnceForConcurrentRecords(t *testing.T) {
 		s := serdeOf[Tick](t, source)
 		for range 2 * missBurst {
 			go func() {
-				if _, err := s.Decode(framed(9, 5)); err != nil {
-					t.Error(err)
-				}
+				expect.Error(t, expect.ErrorOf(s.Decode(framed(9, 5))), "", "Decode")
 			}()
 		}
 		synctest.Wait()
