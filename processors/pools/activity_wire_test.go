@@ -54,7 +54,6 @@ func (r *rig) backfill(request schemas.Micros, pins ...schemas.DeliveredPin) {
 // A reader who does not visit becomes inactive, and the followees are notified. A visit detects that, the reactivation is
 // announced, and every followee receives a backfill request. The chunk waits for the last answer, or is degraded.
 func TestActivity_InactivityAndReactivation(t *testing.T) {
-	t.Parallel()
 	const inactiveAfter = 5 * time.Second // time that a busy machine may need for the steps after the reactivation
 	r := newRig(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100, InactiveAfter: inactiveAfter})
 	began := time.Now()
@@ -77,9 +76,7 @@ func TestActivity_InactivityAndReactivation(t *testing.T) {
 		}
 		expect.NoDiff(t, want, got, "notifications of %s", followee)
 	}
-	if got := r.modes("user:former"); len(got) > 0 {
-		t.Errorf("notifications of a former followee: %v", got)
-	}
+	expect.Equal(t, len(r.modes("user:former")), 0, "notifications of a former followee")
 
 	r.deliver(schemas.Following, reader, 1, pin(1, 10, "user:a"))
 	r.WaitIdle()
@@ -116,7 +113,6 @@ func TestActivity_InactivityAndReactivation(t *testing.T) {
 // A live edge that gets another weight, or is followed again, causes no notification, because the answer would be all
 // recents of the followee. This holds for an inactive, reactivated or rebuilt user. A new edge causes one notification.
 func TestFollow_ChangedEdgeCausesNoNotification(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100, InactiveAfter: time.Hour})
 	const rebuilt, returned, inactive schemas.UserID = "user:rebuilt", "user:returned", "user:inactive"
 	users := []schemas.UserID{rebuilt, returned, inactive}
@@ -142,9 +138,7 @@ func TestFollow_ChangedEdgeCausesNoNotification(t *testing.T) {
 		t.Helper()
 		r.WaitIdle()
 		for _, u := range users {
-			if list := r.modesOf("user:a", u); len(list) != notified[u]+more {
-				t.Errorf("%s: %s: notifications %+v, want %d more", when, u, list[notified[u]:], more)
-			}
+			expect.Equal(t, len(r.modesOf("user:a", u)), notified[u]+more, "%s: %s: notifications", when, u)
 		}
 	}
 	for _, u := range users {
@@ -191,7 +185,6 @@ func (r *rig) serve(user schemas.UserID, id string) {
 
 // A Served or a UserActivity keeps a user active. A Served of an inactive user reactivates the user.
 func TestActivity_VisitsKeepUserActive(t *testing.T) {
-	t.Parallel()
 	const inactiveAfter = 2 * time.Second
 	r := newRig(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100, InactiveAfter: inactiveAfter})
 	var user schemas.UserID
@@ -239,7 +232,6 @@ func inHours(n int) time.Time { return time.Now().Add(time.Duration(n) * time.Ho
 // With InactiveAfter 0, any sign of activity and any rebuild reactivates a user who became inactive before. Until then the
 // followees deliver nothing. The generator requests the announcement of the visit.
 func TestInactiveAfterZero_ReactivatesInactiveUsers(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100, InactiveAfter: time.Hour})
 	rebuild := func(u schemas.UserID, keep bool) {
 		proctest.Publish(r.Wire, r.Streams.Rebuilds, string(u), &schemas.Rebuild{User: u, Source: schemas.FromInterest, Keep: keep})
@@ -264,9 +256,7 @@ func TestInactiveAfterZero_ReactivatesInactiveUsers(t *testing.T) {
 			t.Fatalf("notifications about %s: %+v, want one, inactive", user, notified)
 		}
 	}
-	if chunk := r.requestChunk("inactive", false); !chunk.Inactive {
-		t.Error("chunk of an inactive user is not marked as inactive, so the visit would not be announced")
-	}
+	expect.Equal(t, r.requestChunk("inactive", false).Inactive, true, "chunk of an inactive user, whose visit is announced")
 	for user, comeBack := range tests {
 		comeBack(user)
 	}
@@ -348,7 +338,6 @@ func (r *rig) timersOf(name string) int {
 // A timer that fires while InactiveAfter is 0 sets no other. A user who visits, follows or is rebuilt afterwards gets a
 // timer with the full InactiveAfter, because visits were not recorded. This includes users whom a rebuild created.
 func TestInactiveAfter_ChangedFromZeroStartsTimers(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100, InactiveAfter: time.Hour})
 	all := r.trackedUsers()
 	users := slices.Collect(maps.Keys(all))
@@ -361,15 +350,11 @@ func TestInactiveAfter_ChangedFromZeroStartsTimers(t *testing.T) {
 		r.WaitIdle()
 	}
 	publish(func(w trackedUser) func(schemas.UserID) { return w.before })
-	if n := r.timers(); n != 4 {
-		t.Fatalf("%d timers, want one per follower", n)
-	}
+	expect.Equal(t, r.timers(), 4, "timers, one per follower")
 	r.startWith(0)
 	r.tick(2*time.Hour, users...)
 	publish(func(w trackedUser) func(schemas.UserID) { return w.meanwhile })
-	if n := r.timers(); n != 0 {
-		t.Fatalf("%d timers with InactiveAfter 0, want 0", n)
-	}
+	expect.Equal(t, r.timers(), 0, "timers with InactiveAfter 0")
 	r.startWith(time.Hour)
 	publish(func(w trackedUser) func(schemas.UserID) { return w.after })
 	r.tick(10*time.Hour+30*time.Minute, users...)
@@ -382,16 +367,14 @@ func TestInactiveAfter_ChangedFromZeroStartsTimers(t *testing.T) {
 func (r *rig) expectInactive(when string, want int, users []schemas.UserID) {
 	r.t.Helper()
 	for _, user := range users {
-		notified := r.modesOf("user:a", user)
-		if got := len(slices.DeleteFunc(notified, func(m schemas.EdgeMode) bool { return !m.Inactive })); got != want {
-			r.t.Errorf("%s: %d notifications that %s is inactive, want %d", when, got, user, want)
-		}
+		isActive := func(m schemas.EdgeMode) bool { return !m.Inactive }
+		notified := slices.DeleteFunc(r.modesOf("user:a", user), isActive)
+		expect.Equal(r.t, len(notified), want, "%s: notifications that %s is inactive", when, user)
 	}
 }
 
 // A timer that fires late, after a visit has set another, has no effect.
 func TestActivity_LateTimerHasNoEffect(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100, InactiveAfter: time.Hour})
 	r.edge(reader, schemas.FollowEdge, "user:a", true)
 	r.WaitIdle()                                                                  // one after the other
@@ -399,9 +382,7 @@ func TestActivity_LateTimerHasNoEffect(t *testing.T) {
 		proctest.PublishAt(r.Wire, r.Streams.UserActivity, time.Now().Add(after), string(reader), &schemas.UserActivity{User: reader})
 		r.WaitIdle()
 	}
-	if n := r.timers(); n != 2 {
-		t.Fatalf("%d timers, want those of the follow and of a visit", n)
-	}
+	expect.Equal(t, r.timers(), 2, "timers of the follow and of a visit")
 	r.tick(150*time.Minute, reader)
 	expect.Equal(t, r.timers(), 1, "timers")
 	r.tick(190*time.Minute, reader)

@@ -46,9 +46,7 @@ func TestChunk_FitsRecordWithLongestFacets(t *testing.T) {
 		if len(chunk.Served.Items) == 0 {
 			break
 		}
-		if len(chunk.Served.Deferred) > 0 {
-			t.Errorf("visit %d defers %d pins, want none", v, len(chunk.Served.Deferred))
-		}
+		expect.Equal(t, len(chunk.Served.Deferred), 0, "pins that visit %d defers", v)
 		for _, it := range chunk.Served.Items {
 			got = append(got, it.Pin)
 		}
@@ -62,17 +60,13 @@ func TestChunk_FitsRecordWithLongestFacets(t *testing.T) {
 	}
 	expect.NoDiff(t, want, got, "pins of all visits")
 	r.WaitIdle()
-	if deadLetters := proctest.Drain(r.Wire, r.Streams.DeadLetters); len(deadLetters) > 0 {
-		t.Errorf("%d dead letters, the first: %s", len(deadLetters), deadLetters[0].Value.Reason)
-	}
+	r.noDeadLetters()
 	entries := 0
 	for _, rec := range proctest.Drain(r.Wire, r.Streams.FeedEntries) {
 		entries += len(rec.Value.Items)
 	}
 	expect.Equal(t, entries, pins, "feed entries")
-	if mix := r.member.Status(topics.Pools); mix.Effects["deferred"] != 0 {
-		t.Errorf("effects %v, want no deferred pins", mix.Effects)
-	}
+	expect.Equal(t, r.member.Status(topics.Pools).Effects["deferred"], 0, "deferred pins")
 }
 
 // chunkOf requests a chunk of the feed plain until this process owns the user's partition.

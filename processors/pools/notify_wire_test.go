@@ -29,7 +29,6 @@ func (r *rig) notified(is func(m *schemas.EdgeMode) bool) (n int) {
 // inactive and is reactivated by a visit like any other: shown pins are seen, every followee is notified, and until the
 // last answer chunks are degraded. A rebuild behaves alike.
 func TestNotifyFollowees_ContinuesInNextRecord(t *testing.T) {
-	t.Parallel()
 	const many = 1100
 	r := newRigWith(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100, InactiveAfter: time.Hour}, narrow)
 	for n := range many {
@@ -67,20 +66,15 @@ func (r *rig) backfillAll(cause string, many int) {
 		r.backfill(id)
 	}
 	r.WaitIdle()
-	if c := r.requestChunk(cause+" but one", true); len(c.Degraded) != 1 {
-		r.t.Errorf("%s: degraded %v before the last answer", cause, c.Degraded)
-	}
+	expect.Equal(r.t, len(r.requestChunk(cause+" but one", true).Degraded), 1, "%s: reasons before the last answer", cause)
 	r.backfill(id)
 	r.WaitIdle()
-	if c := r.requestChunk(cause+" complete", true); len(c.Degraded) > 0 {
-		r.t.Errorf("%s: degraded %v after the last answer", cause, c.Degraded)
-	}
+	expect.Equal(r.t, len(r.requestChunk(cause+" complete", true).Degraded), 0, "%s: reasons after the last answer", cause)
 }
 
 // A rebuild that replaces a notification in progress sends requests to the followees of all sources. Chunks wait if they
 // waited before.
 func TestRebuild_ReplacesNotificationInProgress(t *testing.T) {
-	t.Parallel()
 	const many = 1100
 	r := newRigWith(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100}, narrow)
 	for n := range many {

@@ -46,7 +46,6 @@ func (r *rig) candidates() (numbers []int) {
 }
 
 func TestReported_UnreportedPinsReturnOnce(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, pools.Config{MaxCandidates: 8, MaxSources: 3, MaxSeenPins: 9, MaxRecentItems: 100}) // trims every two items
 	want := func(when string, numbers ...int) {
 		t.Helper()
@@ -83,7 +82,6 @@ func TestReported_UnreportedPinsReturnOnce(t *testing.T) {
 
 // Without a feed that waits for reports, reports change no row.
 func TestReported_DefaultKeepsRows(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, pools.Config{MaxCandidates: 8, MaxSources: 3, MaxSeenPins: 100, MaxRecentItems: 100})
 	r.showReported("one", 0, 1, 2)
 	before := r.Rows(topics.Pools, string(reader))

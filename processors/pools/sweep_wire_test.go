@@ -32,7 +32,6 @@ func (r *rig) candidatesOf(user schemas.UserID, name string) (n int) {
 // Candidates of an erased author are removed from the pools of current and former followers without another delivery to these
 // pools. The same holds for candidates that arrive later over other edges.
 func TestSweep_RemovesCandidatesOfErasedAuthor(t *testing.T) {
-	t.Parallel()
 	cfg := pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100}
 	r := newRig(t, cfg)
 	const former, other schemas.UserID = "user:former", "user:other"
@@ -57,9 +56,7 @@ func TestSweep_RemovesCandidatesOfErasedAuthor(t *testing.T) {
 	proctest.Publish(r.Wire, r.Streams.Candidates, string(o.User), o)
 	users := []schemas.UserID{reader, former, other, o.User}
 	r.tick(23*time.Hour, users...)
-	if n := r.candidatesOf(reader, "user:a"); n != 20 {
-		t.Fatalf("%d candidates of the erased author within a day, want 20", n)
-	}
+	expect.Equal(t, r.candidatesOf(reader, "user:a"), 20, "candidates of the erased author within a day")
 	r.tick(inTwoDays, users...)
 	for _, user := range users {
 		expect.Equal(t, r.candidatesOf(user, "user:a"), 0, "candidates of the erased author for %s", user)
@@ -71,7 +68,6 @@ func TestSweep_RemovesCandidatesOfErasedAuthor(t *testing.T) {
 // All versions of a deleted pin are removed after a day, and not before: an earlier version may still arrive over another
 // edge. The deletions of a day share a timer.
 func TestSweep_RemovesDeletedPins(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100})
 	r.edge(reader, schemas.FollowEdge, "user:a", true)
 	now := schemas.MicrosOf(time.Now())
@@ -84,37 +80,28 @@ func TestSweep_RemovesDeletedPins(t *testing.T) {
 		}
 	}
 	r.tick(23*time.Hour, reader)
-	if n, timers := r.candidatesOf(reader, "user:a"), r.timersOf("sweep"); n != 10 || timers != 1 {
-		t.Errorf("%d rows and %d timers within a day, want 10 and 1", n, timers)
-	}
+	expect.Equal(t, [2]int{r.candidatesOf(reader, "user:a"), r.timersOf("sweep")}, [2]int{10, 1}, "rows and timers within a day")
 	r.tick(inTwoDays, reader)
-	if n, total := r.candidatesOf(reader, "user:a"), r.pool(reader, schemas.Following).Total; n != 2 || total != 2 {
-		t.Errorf("%d rows of %d candidates in two days, want 2", n, total)
-	}
+	expect.Equal(t, r.candidatesOf(reader, "user:a"), 2, "rows in two days")
+	expect.Equal(t, r.pool(reader, schemas.Following).Total, 2, "candidates in two days")
 	expect.Equal(t, r.member.Status(topics.Pools).Dropped["deleted"], 8, "rows dropped as deleted")
 }
 
 // The timers of an erased user are removed with the rows.
 func TestErase_RemovesSweepTimers(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, pools.Config{MaxCandidates: 100, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100})
 	p := pin(1, 1, "user:a")
 	p.Deleted = true
 	r.deliver(schemas.Following, reader, 1, p)
 	r.WaitIdle()
-	if n := r.timersOf("sweep"); n != 1 {
-		t.Fatalf("%d timers, want one", n)
-	}
+	expect.Equal(t, r.timersOf("sweep"), 1, "timers")
 	proctest.Publish(r.Wire, r.Streams.Erasures, string(reader), &schemas.Erasure{User: reader, Step: schemas.EraseUser, Time: 5})
 	r.WaitIdle()
-	if n := r.timersOf("sweep"); n != 0 || len(r.Rows(topics.Pools, string(reader))) != 0 {
-		t.Errorf("%d timers of an erased user, want 0", n)
-	}
+	expect.Equal(t, [2]int{r.timersOf("sweep"), len(r.Rows(topics.Pools, string(reader)))}, [2]int{}, "timers and rows of an erased user")
 }
 
 // A pool with more rows to drop than a record may write is swept in steps.
 func TestSweep_SplitsManyRows(t *testing.T) {
-	t.Parallel()
 	const many = 1500
 	r := newRigWith(t, pools.Config{MaxCandidates: 5000, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100}, narrow)
 	var pins []schemas.DeliveredPin
@@ -127,9 +114,7 @@ func TestSweep_SplitsManyRows(t *testing.T) {
 		r.deliver(schemas.Following, reader, 1, part...)
 	}
 	r.tick(0, reader)
-	if n := r.candidatesOf(reader, "user:a"); n != many {
-		t.Fatalf("%d rows, want %d", n, many)
-	}
+	expect.Equal(t, r.candidatesOf(reader, "user:a"), many, "rows")
 	for n := range 3 {
 		r.tick(inTwoDays+time.Duration(n)*time.Second, reader)
 	}

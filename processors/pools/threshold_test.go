@@ -111,9 +111,7 @@ func TestThreshold_RefusesOnlyRowsThatATrimDrops(t *testing.T) {
 		}
 		refused += f.refused
 	})
-	if refused == 0 {
-		t.Error("no row was refused")
-	}
+	expect.Equal(t, refused > 0, true, "rows are refused")
 }
 
 // step draws the next event, mostly a pin.
@@ -181,14 +179,10 @@ func TestThreshold_EndsWhenOldestExpires(t *testing.T) {
 			oldest = min(oldest, f.pool()[i].Created)
 		}
 		f.deliver(pin(90, 35), 1)
-		if f.refused != 1 {
-			t.Fatal("a full pool accepted a lower pin")
-		}
+		expect.Equal(t, f.refused, 1, "pins refused by a full pool")
 		f.now = (oldest + 60).Time()
 		f.deliver(pin(91, 36), 1)
-		if f.refused != 2 {
-			t.Fatal("a full pool without expired pins accepted a lower pin")
-		}
+		expect.Equal(t, f.refused, 2, "pins refused by a full pool without expired pins")
 		f.now = (oldest + 61).Time()
 		f.deliver(pin(92, 37), 1)
 		expect.Equal(t, f.refused, 2, "refused pins: a pool with an expired pin refuses none")
@@ -222,7 +216,5 @@ func TestThresholds_AreBounded(t *testing.T) {
 		t.Errorf("weight %d, tracked weight %d, want at most %d", weight, f.held, maxThresholdWeight)
 	}
 	f.keep("user:many", level{source: schemas.Following, threshold: &threshold{follows: maxThresholdWeight}})
-	if l := f.of("user:many", schemas.Following); l != nil {
-		t.Errorf("level of a user with too many follows: %+v, want none", l)
-	}
+	expect.Equal(t, f.of("user:many", schemas.Following), nil, "level of a user with too many follows")
 }

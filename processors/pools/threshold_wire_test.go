@@ -56,18 +56,16 @@ func TestThreshold_DiscardedByEventsThatFreePlaces(t *testing.T) {
 	}
 	r.WaitIdle()
 	expect.Equal(t, r.member.Status(topics.Pools).Dropped["cap"]-before, int64(len(users)), "rows dropped over the cap")
-	if _, put := r.put(users["a visit"], "pin:001"); put {
-		t.Fatal("a full pool accepted a lower pin")
-	}
+	_, put := r.put(users["a visit"], "pin:001")
+	expect.Equal(t, put, false, "a full pool accepts a lower pin")
 	for name, act := range tests {
 		act(users[name])
 	}
 	r.WaitIdle()
 	r.deliver(schemas.Following, users["a restart"], 1, pin(2, 100, "user:a"))
 	r.WaitIdle()
-	if _, put := r.put(users["a restart"], "pin:002"); put {
-		t.Fatal("a full pool accepted a lower pin")
-	}
+	_, put = r.put(users["a restart"], "pin:002")
+	expect.Equal(t, put, false, "a full pool accepts a lower pin")
 	for name := range tests {
 		r.deliver(schemas.Following, users[name], 1, pin(2, 100, "user:a"))
 	}
@@ -76,9 +74,8 @@ func TestThreshold_DiscardedByEventsThatFreePlaces(t *testing.T) {
 	r.deliver(schemas.Following, users["a restart"], 1, pin(2, 100, "user:a"))
 	r.WaitIdle()
 	for name, user := range users {
-		if rows, put := r.put(user, "pin:002"); !put {
-			t.Errorf("after %s, the pool refused a pin: %v", name, rows)
-		}
+		rows, put := r.put(user, "pin:002")
+		expect.Equal(t, put, true, "after %s, the pool with the rows %v accepts a pin", name, rows)
 	}
 }
 

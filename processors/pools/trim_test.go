@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
@@ -104,12 +103,9 @@ func TestTrim_Reasons(t *testing.T) {
 	}
 	want := map[string]int{dropRedundant: 2, dropSeen: 1, dropCap: 1, dropSeenTrimmed: 1, dropHiddenCap: 1}
 	expect.NoDiff(t, want, trimOf(t, m, schemas.Following, 2), "trim")
-	if diff := gocmp.Diff([]poolstest.Waiting{{Pin: "pin:best", PoolScore: 9}, {Pin: "pin:second", PoolScore: 5}}, poolstest.PoolOf(t, m, schemas.Following, 9)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if again := trimOf(t, m, schemas.Following, 2); len(again) != 0 {
-		t.Errorf("a second trim drops %v", again)
-	}
+	pool := []poolstest.Waiting{{Pin: "pin:best", PoolScore: 9}, {Pin: "pin:second", PoolScore: 5}}
+	expect.NoDiff(t, pool, poolstest.PoolOf(t, m, schemas.Following, 9), "pool")
+	expect.Equal(t, len(trimOf(t, m, schemas.Following, 2)), 0, "rows that a second trim drops")
 }
 
 func TestView_HidesExpiredAndDeletedAuthors(t *testing.T) {

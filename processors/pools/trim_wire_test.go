@@ -42,7 +42,6 @@ func (r *rig) noDeadLetters() {
 // Pools with the same history become due in one delivery, and would drop more rows than a record may write. The delivery
 // trims as many as fit in its record, and the next deliveries trim the others.
 func TestTrimPools_DueTogether(t *testing.T) {
-	t.Parallel()
 	const limit, slack, many = 10, 2, 120
 	r := newRigWith(t, pools.Config{MaxCandidates: limit, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100}, narrow)
 	users := r.together(many)
@@ -81,7 +80,6 @@ func TestTrimPools_DueTogether(t *testing.T) {
 
 // An erasure, a rebuild, and a lowered cap of seen pins delete many rows in steps that fit the smallest bounds of a record.
 func TestDeletions_SplitManyRows(t *testing.T) {
-	t.Parallel()
 	const many = 1500
 	r := newRigWith(t, pools.Config{MaxCandidates: 5000, MaxSources: 3, MaxSeenPins: 5000, MaxRecentItems: 100}, narrow)
 	for _, user := range []schemas.UserID{"user:erased", "user:rebuilt"} {
@@ -98,9 +96,7 @@ func TestDeletions_SplitManyRows(t *testing.T) {
 		r.showPins("user:seen", n, n+100)
 	}
 	r.WaitIdle()
-	if c, s := r.count("user:erased", 'c'), r.count("user:seen", 's'); c != many || s != many {
-		t.Fatalf("%d candidates and %d seen pins, want %d", c, s, many)
-	}
+	expect.Equal(t, [2]int{r.count("user:erased", 'c'), r.count("user:seen", 's')}, [2]int{many, many}, "candidates and seen pins")
 	r.cfg.MaxSeenPins = 1000
 	r.member = r.StartWith("a", narrow, pools.Group(r.cfg, r.Streams, deletedUsers()))
 	erase := &schemas.Erasure{User: "user:erased", Step: schemas.EraseUser, Time: 5}
@@ -111,11 +107,7 @@ func TestDeletions_SplitManyRows(t *testing.T) {
 	}
 	r.WaitIdle()
 	r.noDeadLetters()
-	if n := len(r.Rows(topics.Pools, "user:erased")); n > 0 {
-		t.Errorf("%d rows of the erased user remain", n)
-	}
-	if n := r.count("user:rebuilt", 'c'); n > 0 {
-		t.Errorf("%d candidates of the rebuilt user remain", n)
-	}
+	expect.NoDiff(t, []proctest.Row{}, r.Rows(topics.Pools, "user:erased"), "rows of the erased user")
+	expect.Equal(t, r.count("user:rebuilt", 'c'), 0, "candidates of the rebuilt user")
 	expect.Equal(t, r.count("user:seen", 's'), 1000, "seen pins")
 }

@@ -37,10 +37,12 @@ type rig struct {
 // deletedUsers returns a separate set for each call, because an erasure adds to it.
 func deletedUsers() *deletedtest.Users { return deletedtest.Of("user:deleted") }
 
+// newRig starts the group and a generator, for a parallel test.
 func newRig(t *testing.T, cfg pools.Config) *rig { return newRigWith(t, cfg, nil) }
 
 // newRigWith is newRig with an adjusted configuration of package rows.
 func newRigWith(t *testing.T, cfg pools.Config, adjust func(*rows.Config)) *rig {
+	t.Parallel()
 	cfg.MaxFollowees = cmp.Or(cfg.MaxFollowees, pools.DefaultConfig().MaxFollowees)
 	r := &rig{Wire: proctest.New(t), t: t, cfg: cfg}
 	r.member = r.StartWith("a", adjust, pools.Group(cfg, r.Streams, deletedUsers()))
@@ -91,9 +93,8 @@ func (r *rig) pool(user schemas.UserID, source schemas.Source) *schemas.Pool {
 	r.Eventually("a pool of "+string(user), func() bool {
 		var err error
 		p, err = r.generator.Pool(r.t.Context(), user, source, 1000)
-		var notOwner *rows.NotOwnerError
-		if err != nil && !errors.As(err, &notOwner) {
-			r.t.Fatal(err)
+		if !errors.Is(err, schemas.ErrNotOwner) {
+			must.OK(r.t, err)
 		}
 		return err == nil
 	})
@@ -131,9 +132,8 @@ func (r *rig) visit(user schemas.UserID, id string, repeat int) []schemas.PinID 
 		chunk, err = r.generator.Chunk(ctx, schemas.ChunkRequest{
 			Served: id, User: user, Feed: "home", Limit: 7, Time: schemas.MicrosOf(time.Now()),
 		})
-		var notOwner *rows.NotOwnerError
-		if err != nil && !errors.As(err, &notOwner) {
-			r.t.Fatal(err)
+		if !errors.Is(err, schemas.ErrNotOwner) {
+			must.OK(r.t, err)
 		}
 		return err == nil
 	})
@@ -204,14 +204,10 @@ func TestVisits_ShowEachPinOnceThroughKills(t *testing.T) {
 	for _, i := range proctest.Drain(r.Wire, r.Streams.Impressions) {
 		for _, shown := range i.Value.Pins {
 			impressions[shown.Pin]++
-			if at := topics.Partition(string(shown.Pin), r.Kafka.Partitions); at != i.Partition {
-				t.Errorf("impression of %s in partition %d, want %d", shown.Pin, i.Partition, at)
-			}
+			expect.Equal(t, i.Partition, topics.Partition(string(shown.Pin), r.Kafka.Partitions), "partition of %s", shown.Pin)
 		}
 	}
-	if len(impressions) != pins || len(order) != pins {
-		t.Errorf("%d impressions of %d pins", len(impressions), pins)
-	}
+	expect.Equal(t, [2]int{len(impressions), len(order)}, [2]int{pins, pins}, "impressions and pins")
 	for p, n := range impressions {
 		expect.Equal(t, n, 1, "%s: impressions", p)
 	}
@@ -314,21 +310,18 @@ func testOffers(t *testing.T, r *rig) {
 	} {
 		expect.NoDiff(t, want, placesOf(r.pool(user, source)), "%s", string(source))
 	}
-	expect.Equal(t, must.Get(r.generator.Waiting(t.Context(), user))(t), 3, "waiting")
+	expect.Equal(t, must.Get(r.generator.Waiting(t.Context(), user))(t), 3, "waiting candidates")
 }
 
 // After MaxRecentItems was lowered, the next visit deletes the other rows.
 func TestRecentEntries_LoweredDeletesOldRows(t *testing.T) {
-	t.Parallel()
 	const user = schemas.UserID("user:1")
 	r := newRig(t, pools.Config{MaxCandidates: 10, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100})
 	for n := 0; n < 90; n += 30 {
 		r.showPins(user, n, n+30)
 	}
 	r.WaitIdle()
-	if n := r.count(user, 'e'); n != 3 {
-		t.Fatalf("%d materialized rows, want one per visit", n)
-	}
+	expect.Equal(t, r.count(user, 'e'), 3, "materialized rows, one per visit")
 	r.member.Kill()
 	r.cfg.MaxRecentItems = 10
 	r.member = r.Start("b", pools.Group(r.cfg, r.Streams, deletedUsers()))
@@ -379,9 +372,7 @@ func testDeletedUser(t *testing.T, r *rig) {
 	r.deliver(schemas.Related, user, 1, pin(1, 1, "user:a"))
 	proctest.Publish(r.Wire, r.Streams.Served, string(user), &schemas.Served{ID: "s", User: user, Items: []schemas.ServedItem{{Pin: "pin:1"}}})
 	r.WaitIdle()
-	if got := r.Rows(topics.Pools, string(user)); len(got) != 0 {
-		t.Errorf("rows %v, want none", got)
-	}
+	expect.NoDiff(t, []proctest.Row{}, r.Rows(topics.Pools, string(user)), "rows")
 }
 
 // showPins sends a Served of pins that are created and shown at the time of their number.
@@ -432,9 +423,8 @@ func TestServe_LimitsTimesOfFastClock(t *testing.T) {
 		if string(row.Name) != string(layout.KindState) {
 			continue
 		}
-		if st, err = packed.Decode[layout.State](row.Value); err != nil {
-			t.Fatal(err)
-		}
+		st, err = packed.Decode[layout.State](row.Value)
+		must.OK(t, err)
 	}
 	if st.Began > latest || st.Visited > latest || len(st.Deferred) != 1 || st.Deferred[0].Since > latest || st.Visited == 0 {
 		t.Errorf("got %+v, want no time after %d", st, latest)
@@ -462,17 +452,12 @@ func testDeferred(t *testing.T, r *rig) {
 		t.Errorf("pool %+v, want pin:003", p)
 	}
 	status := r.member.Status(topics.Pools)
-	if e := status.Effects; e["deferred"] != 2 || e["deferred_shown"] != 1 {
-		t.Errorf("effects %v, want 2 deferred, 1 of them shown", e)
-	}
-	if d := status.Dropped; d["deferred"] != 1 {
-		t.Errorf("drops %v, want 1 expired", d)
-	}
+	expect.Equal(t, [2]int64{status.Effects["deferred"], status.Effects["deferred_shown"]}, [2]int64{2, 1}, "deferred, and shown of these")
+	expect.Equal(t, status.Dropped["deferred"], 1, "deferred pins dropped because they have expired")
 }
 
 // A pulled pin that was deferred for too long is not pulled again, with or without rows, until it is delivered.
 func TestServe_ExpiredPulledPinsAreNotPulledAgain(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, pools.Config{MaxCandidates: 10, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100})
 	r.pulled = new(generator.Pulled)
 	r.attach()
@@ -508,16 +493,12 @@ func TestServe_ExpiredPulledPinsAreNotPulledAgain(t *testing.T) {
 	}
 	r.deliver(schemas.Related, reader, 1, pin(1, 1001, "user:star"))
 	r.WaitIdle()
-	if got := r.pool(reader, schemas.Related); got.Total != 1 {
-		t.Errorf("after a new delivery: %+v", got)
-	}
+	expect.Equal(t, r.pool(reader, schemas.Related).Total, 1, "candidates after a new delivery")
 	expect.Equal(t, why("pin:001"), "next ", "after a new delivery")
 	expect.Equal(t, r.count(reader, 'u'), 1, "rows of expired pins")
 	proctest.Publish(r.Wire, r.Streams.Erasures, string(reader), &schemas.Erasure{User: reader, Step: schemas.EraseUser, Time: 5})
 	r.WaitIdle()
-	if rows := r.Rows(topics.Pools, string(reader)); len(rows) > 0 {
-		t.Errorf("rows after the erasure: %v", rows)
-	}
+	expect.NoDiff(t, []proctest.Row{}, r.Rows(topics.Pools, string(reader)), "rows after the erasure")
 }
 
 func testRepeat(t *testing.T, r *rig) {
@@ -540,9 +521,7 @@ func testEdgeLater(t *testing.T, r *rig) {
 	const user = schemas.UserID("user:early")
 	r.deliver(schemas.Following, user, 1, pin(1, 1, "user:a"))
 	r.WaitIdle()
-	if got := r.pool(user, schemas.Following); got.Total != 0 {
-		t.Errorf("items without an edge: %v", got)
-	}
+	expect.Equal(t, r.pool(user, schemas.Following).Total, 0, "candidates without an edge")
 	r.edge(user, schemas.FollowEdge, "user:a", true)
 	r.WaitIdle()
 	expect.Equal(t, r.pool(user, schemas.Following).Total, 1, "candidates")

@@ -139,9 +139,7 @@ func TestPool_FailsUntilPulledPinsAreLoaded(t *testing.T) {
 	}
 	close(ready)
 	for name, call := range calls {
-		if err := call(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		expect.Error(t, call(), "", "%s", name)
 	}
 }
 
@@ -226,10 +224,8 @@ func TestWaiting_OmitsSeenLongAgo(t *testing.T) {
 			for _, n := range test.seen { // older than the newest entries
 				d.markSeen(poolstest.PinID(n))
 			}
-			n, err := generatorWith(t, cfg, Deps{Rows: d}).Waiting(t.Context(), poolstest.Owner)
-			if err != nil || n != test.want {
-				t.Errorf("%d waiting, %v, want %d", n, err, test.want)
-			}
+			n := must.Get(generatorWith(t, cfg, Deps{Rows: d}).Waiting(t.Context(), poolstest.Owner))(t)
+			expect.Equal(t, n, test.want, "waiting")
 		})
 	}
 }
@@ -237,9 +233,7 @@ func TestWaiting_OmitsSeenLongAgo(t *testing.T) {
 func TestHot_SumsAuthors(t *testing.T) {
 	known := make(chan struct{})
 	h := NewHot(known)
-	if h.Ready() {
-		t.Error("Ready before the table was loaded")
-	}
+	expect.Equal(t, h.Ready(), false, "Ready before the table was loaded")
 	close(known)
 	a := &schemas.HotPin{Pin: "pin:a", Author: "user:x", Impressions: 10, Saves: 1}
 	b := &schemas.HotPin{Pin: "pin:b", Author: "user:x", Impressions: 5, Saves: 2}

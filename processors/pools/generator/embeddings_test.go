@@ -45,9 +45,7 @@ func TestEmbeddings_OfCandidatesSpaceSimilarPins(t *testing.T) {
 	for range 2 {
 		c := preview(t, g, rules.Home)
 		expectPins(t, c.Served.Items, "pin:0", "pin:2", "pin:3", "pin:1")
-		if len(c.Degraded) > 0 {
-			t.Errorf("degraded %v", c.Degraded)
-		}
+		expect.NoDiff(t, nil, c.Degraded, "degraded")
 	}
 	now = now.Add(DefaultConfig().Embeddings.Expiry)
 	preview(t, g, rules.Home)

@@ -29,17 +29,13 @@ func responding[Q any](t *testing.T, respond func(q Q) any) external.Config {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var q Q
-		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
-			t.Errorf("request: %v", err)
-		}
+		expect.Error(t, json.NewDecoder(r.Body).Decode(&q), "", "decode the request")
 		a := respond(q)
 		if a == nil {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
 		}
-		if err := json.NewEncoder(w).Encode(a); err != nil {
-			t.Error(err)
-		}
+		expect.Error(t, json.NewEncoder(w).Encode(a), "", "encode the answer")
 	}))
 	t.Cleanup(server.Close)
 	return external.Config{URL: server.URL, Timeout: 10 * time.Second}
@@ -184,9 +180,7 @@ func TestExternalSource_NotCalledWithoutShare(t *testing.T) {
 		t.Error("the source was called")
 		return nil
 	}))}
-	if c := externalChunk(t, newFakePools(2), cfg, nil); c.Degraded != nil {
-		t.Errorf("degraded %v", c.Degraded)
-	}
+	expect.NoDiff(t, nil, externalChunk(t, newFakePools(2), cfg, nil).Degraded, "degraded")
 }
 
 // modelQuestion is a request to a model in JSON.
@@ -226,15 +220,12 @@ func TestScored_TakesFromAllPools(t *testing.T) {
 	list, pins := modelCandidates([]rules.Pool{pool("a", 1), pool("b", 3), pool("c", 2)}, 5)
 	for _, c := range list {
 		got = append(got, c.Pin)
-		if _, err := json.Marshal(c); err != nil {
-			t.Error(err)
-		}
+		expect.Error(t, expect.ErrorOf(json.Marshal(c)), "", "encode the candidate")
 	}
 	expect.NoDiff(t, pins, got, "candidates")
 	expect.NoDiff(t, []schemas.PinID{"pin:a0", "pin:b0", "pin:c0", "pin:b1", "pin:c1"}, got, "candidates for the model")
-	if list, _ := modelCandidates([]rules.Pool{pool("a", 2)}, 5); len(list) != 2 {
-		t.Errorf("%d candidates, want 2", len(list))
-	}
+	list, _ = modelCandidates([]rules.Pool{pool("a", 2)}, 5)
+	expect.Equal(t, len(list), 2, "candidates")
 }
 
 func TestConfig_Validate(t *testing.T) {

@@ -1,7 +1,6 @@
 package generator
 
 import (
-	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
-	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -60,10 +58,8 @@ func TestFeedState_Errors(t *testing.T) {
 		t.Errorf("unreadable affinities: %+v", s)
 	}
 	w.session = 0
-	var notOwner *rows.NotOwnerError
-	if _, err := w.g.FeedState(t.Context(), poolstest.Owner, rules.Home); !errors.As(err, &notOwner) {
-		t.Errorf("got %v, want a NotOwnerError", err)
-	}
+	err := expect.ErrorOf(w.g.FeedState(t.Context(), poolstest.Owner, rules.Home))
+	expect.Is(t, err, schemas.ErrNotOwner, "state")
 }
 
 // Items of chunks are counted by source. Sources that the feed does not name are counted together.

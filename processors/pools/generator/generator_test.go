@@ -398,10 +398,7 @@ func TestChunk_Errors(t *testing.T) {
 	d.endErr = errors.New("brokers away")
 	expect.Is(t, expect.ErrorOf(g.Chunk(t.Context(), request("v1"))), d.endErr, "error")
 	d.endErr, d.session = nil, 0
-	var notOwner *rows.NotOwnerError
-	if _, err := g.Chunk(t.Context(), request("v2")); !errors.As(err, &notOwner) {
-		t.Errorf("got %v, want a NotOwnerError", err)
-	}
+	expect.Is(t, expect.ErrorOf(g.Chunk(t.Context(), request("v2"))), schemas.ErrNotOwner, "Chunk")
 	d.session = 1
 	visit(t, g, "v3") // none of these left a reservation
 }
@@ -409,18 +406,14 @@ func TestChunk_Errors(t *testing.T) {
 func TestChunk_EmptyReservesNothing(t *testing.T) {
 	g := generatorOf(t, newFakePools(0))
 	for _, id := range []string{"v1", "v2"} {
-		if c := visit(t, g, id); len(c.Served.Items) != 0 {
-			t.Errorf("items %v of an empty pool", c.Served.Items)
-		}
+		expect.Equal(t, len(visit(t, g, id).Served.Items), 0, "items of an empty pool")
 	}
 }
 
 func TestChunk_DeletedUserGetsNone(t *testing.T) {
 	d := newFakePools(5)
 	g := generatorWith(t, DefaultConfig(), Deps{Rows: d, Deleted: deletedtest.Of(poolstest.Owner)})
-	if c := visit(t, g, "v1"); len(c.Served.Items) != 0 {
-		t.Errorf("got %v", c.Served.Items)
-	}
+	expect.Equal(t, len(visit(t, g, "v1").Served.Items), 0, "items")
 }
 
 func TestReservations_OfUsersWhoNeverReturnAreReleased(t *testing.T) {
@@ -458,5 +451,6 @@ func TestPool_AndWaiting(t *testing.T) {
 	expect.Equal(t, must.Get(g.Waiting(t.Context(), poolstest.Owner))(t), MaxWaiting, "waiting")
 	few := newFakePools(3)
 	poolstest.Deliver(few.rows, "related", poolstest.Delivered{Pin: poolstest.PinID(0), Version: 1, PoolScore: 5, PinContent: schemas.PinContent{Facets: schemas.Facets{Author: "user:a"}}})
-	expect.Equal(t, must.Get(generatorOf(t, few).Waiting(t.Context(), poolstest.Owner))(t), 3, "waiting: a pin in two pools counts once")
+	n := must.Get(generatorOf(t, few).Waiting(t.Context(), poolstest.Owner))(t)
+	expect.Equal(t, n, 3, "waiting: a pin in two pools counts once")
 }

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // fakeLog is a partition: true for a record, false for an offset that no reader gets. A read returns three offsets at a time.
@@ -38,10 +41,7 @@ func TestDataEnd(t *testing.T) {
 		"a record at the end":   {append(append(fakeLog{}, mixed...), true), 43},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := DataEnd{Log: c.log}.End(t.Context(), "served", 0)
-			if err != nil || got != c.want {
-				t.Errorf("got %d, %v, want %d", got, err, c.want)
-			}
+			expect.Equal(t, must.Get(DataEnd{Log: c.log}.End(t.Context(), "served", 0))(t), c.want, "end")
 		})
 	}
 }

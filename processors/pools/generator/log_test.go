@@ -102,9 +102,7 @@ func TestLog_OnlyOfVisitsOfSampledUsers(t *testing.T) {
 			g := generatorWith(t, cfg, Deps{Rows: newFakePools(3)})
 			req := schemas.ChunkRequest{Served: "v1", User: user, Feed: rules.Home, Limit: 2}
 			v := must.Get(g.Chunk(t.Context(), req))(t).Served.Logged
-			if (v != nil) != schemas.Sampled(string(user), share) {
-				t.Fatalf("%s is sampled at %v: %v", user, share, v != nil)
-			}
+			expect.Equal(t, v != nil, schemas.Sampled(string(user), share), "%s is sampled at %v", user, share)
 			if share == 0 && v != nil || share == 1 && (v == nil || v.UserShare != 1) {
 				t.Fatalf("share %v: %+v", share, v)
 			}
@@ -122,9 +120,7 @@ func TestLog_OnlyOfVisitsOfSampledUsers(t *testing.T) {
 	if c := must.Get(peek(t, g, rules.Home))(t); len(c.Served.Items) == 0 || c.Served.Logged != nil {
 		t.Errorf("a peek has %d items and the log %v, want no log", len(c.Served.Items), c.Served.Logged)
 	}
-	if c := visit(t, generatorWith(t, cfg, Deps{Rows: newFakePools(0)}), "v2"); c.Served.Logged != nil {
-		t.Errorf("an empty visit has the log %v", c.Served.Logged)
-	}
+	expect.NoDiff(t, nil, visit(t, generatorWith(t, cfg, Deps{Rows: newFakePools(0)}), "v2").Served.Logged, "log of an empty visit")
 }
 
 // Pins that were shown long ago are not among the choices: the probabilities are those of a choice among unseen pins.

@@ -100,9 +100,8 @@ func TestChunk_FillsFeedOfNewUserWithPopularPins(t *testing.T) {
 	expectPins(t, changed.Served.Items, "pin:top-3", "pin:top-5")
 	d.apply(t, &changed.Served)
 	expectPins(t, homeVisit(t, g, "v2", 3).Served.Items, "pin:top-1")
-	if got := counted(t, reg, "smartfeed_generator_items_total"); got[" home explore"]+got[" home popular"] != 3 {
-		t.Errorf("counted %v, want three popular pins", got)
-	}
+	got := counted(t, reg, "smartfeed_generator_items_total")
+	expect.Equal(t, got[" home explore"]+got[" home popular"], 3, "popular pins counted")
 }
 
 // The pools of a user come first. A chunk that they fill has no popular pin, and neither has the feed plain.

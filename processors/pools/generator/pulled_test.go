@@ -108,9 +108,7 @@ func TestPulled_RemovesPinsThatLeaveSlots(t *testing.T) {
 	for _, s := range append(list, removed...) {
 		p.Change("", s, nil)
 	}
-	if len(p.lists) != 0 || len(p.pins) != 0 {
-		t.Errorf("%d lists and %d pins remain", len(p.lists), len(p.pins))
-	}
+	expect.Equal(t, [2]int{len(p.lists), len(p.pins)}, [2]int{}, "remaining lists and pins")
 }
 
 // Trims remove seen pins from the user's own rows, so recent ones need no lookup. Nothing removes them from slots.

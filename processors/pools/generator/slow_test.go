@@ -152,9 +152,8 @@ func TestExtension_CalledAgainAfterRecovery(t *testing.T) {
 		slow.recovered.Store(true)
 		time.Sleep(external.OpenFor + 1)
 		for n := range 3 {
-			if c, _ := visitWithin(t, g, visitTime, nil); slices.Contains(c.Degraded, degradedModel) {
-				t.Errorf("visit %d: degraded %v", n, c.Degraded)
-			}
+			c, _ := visitWithin(t, g, visitTime, nil)
+			expect.Equal(t, slices.Contains(c.Degraded, degradedModel), false, "visit %d is degraded: %v", n, c.Degraded)
 		}
 		expect.Equal(t, slow.hits.Load(), external.Failures+3, "calls")
 	})

@@ -1,7 +1,6 @@
 package generator
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -331,10 +330,7 @@ func TestWhy_Errors(t *testing.T) {
 		t.Error("Why accepted a limit of 0")
 	}
 	w.session = 0
-	var notOwner *rows.NotOwnerError
-	if err := why(rules.Home, 3); !errors.As(err, &notOwner) {
-		t.Errorf("got %v, want a NotOwnerError", err)
-	}
+	expect.Is(t, why(rules.Home, 3), schemas.ErrNotOwner, "Why")
 }
 
 // Why also considers candidates of external sources.
