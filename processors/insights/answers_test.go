@@ -77,13 +77,9 @@ func TestActivity_IsASetOfDays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		days := someDays(t)
 		a, kept := activityOf(t, days), known(days)
-		if a.first != slices.Min(days) || a.last != slices.Max(days) {
-			t.Fatalf("first %d, last %d of %v", a.first, a.last, days)
-		}
+		expect.Equal(t, [2]day{a.first, a.last}, [2]day{slices.Min(days), slices.Max(days)}, "first and last of %v", days)
 		for d := today - 720; d <= today+2; d++ {
-			if got, want := a.active(d), slices.Contains(kept, d); got != want {
-				t.Fatalf("day %d: active %v, want %v", d-today, got, want)
-			}
+			expect.Equal(t, a.active(d), slices.Contains(kept, d), "day %d is active", d-today)
 			var want *day
 			for _, k := range append([]day{slices.Min(days)}, kept...) {
 				if k < d && (want == nil || k > *want) {
@@ -129,9 +125,7 @@ func TestCountHour_EqualsCountingDecodedHours(t *testing.T) {
 			row = must.Get(countHour(row, hour))(t)
 			want[hour/24][hour%24]++
 		}
-		if got := must.Get(packed.Decode[hours](row))(t); got != want {
-			t.Fatalf("got %v, want %v", got, want)
-		}
+		expect.Equal(t, must.Get(packed.Decode[hours](row))(t), want, "hours")
 	})
 }
 
@@ -259,8 +253,6 @@ func TestFunnel_EqualsBruteForce(t *testing.T) {
 		within := schemas.Micros(rapid.IntRange(1, 8).Draw(t, "within")) * 1e6
 		f := newFunnel(steps, within)
 		f.add(acts)
-		if got, want := f.far, far(acts, steps, 0, -1, within); got != want {
-			t.Fatalf("%v in %v of %v: got %d, want %d", steps, within, acts, got, want)
-		}
+		expect.Equal(t, f.far, far(acts, steps, 0, -1, within), "%v in %v of %v", steps, within, acts)
 	})
 }

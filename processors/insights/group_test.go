@@ -98,8 +98,8 @@ func (r *rig) parts(q schemas.InsightRequest) []*schemas.InsightPart {
 	for q.Partition = range r.Kafka.Partitions {
 		r.Eventually("a part", func() bool {
 			part, err := reader.Insight(r.t.Context(), q)
-			if err != nil && !errors.Is(err, schemas.ErrNotOwner) {
-				r.t.Fatal(err)
+			if !errors.Is(err, schemas.ErrNotOwner) {
+				must.OK(r.t, err)
 			}
 			all[q.Partition] = part
 			return err == nil
@@ -176,9 +176,7 @@ func TestInsights_CountEachActionOnce(t *testing.T) {
 		{Day: noon.Format(time.DateOnly), New: 2, Daily: 2, Active: 3},
 	}
 	expect.NoDiff(t, want, growth, "growth")
-	if cohort.Users != 2 || cohort.Active[0] != 2 {
-		t.Errorf("cohort of this week: %+v, want 2 users, both active", cohort)
-	}
+	expect.Equal(t, [2]int{cohort.Users, cohort.Active[0]}, [2]int{2, 2}, "cohort of this week: users and active users")
 	expect.NoDiff(t, map[int]int{1: 3}, r.xd28s(), "xd28s: three users of one day")
 	expect.NoDiff(t, []int{2, 1}, r.funnel(90*time.Minute, 3, "save", "view"), "funnel: 2 users who saved, one of whom viewed later")
 	if all, atNoon := r.hours("interest:a"); all != 4 || atNoon != 2 {
@@ -297,9 +295,8 @@ func TestSequence_IsBounded(t *testing.T) {
 		t.Errorf("rows of at most %d bytes, %d bytes in total: want blocks of at most 512, and nearly 64 KiB", largest, total)
 	}
 	expect.NoDiff(t, []int{1, 1, 0}, r.funnel(2*day, 2, "save", verb, late), "funnel: the last action is dropped")
-	if all, _ := r.hours("interest:a"); all != 1500 {
-		t.Errorf("%d actions of the interest, want 1500", all)
-	}
+	all, _ := r.hours("interest:a")
+	expect.Equal(t, all, 1500, "actions of the interest")
 }
 
 // traces returns the names of a user's rows, and the number of the user's timers.
@@ -344,9 +341,8 @@ func TestDeletion_RemovesAllRowsOfTheUser(t *testing.T) {
 		t.Errorf("another user: rows %q and %d timers, want four and one", names, timers)
 	}
 	expect.NoDiff(t, map[int]int{3: 1}, r.xd28s(), "xd28s")
-	if all, _ := r.hours("interest:a"); all != 6 {
-		t.Errorf("%d actions of the interest, want the 6 before the deletion", all)
-	}
+	all, _ := r.hours("interest:a")
+	expect.Equal(t, all, 6, "actions of the interest before the deletion")
 }
 
 // A user in the set of deleted users is in no answer, even before the rows are deleted.
@@ -407,15 +403,12 @@ func TestReader_Errors(t *testing.T) {
 	reader := insights.NewReader(r.member.View(topics.Insights), r.Kafka.Partitions, r.deleted)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	expect.Is(t, expect.ErrorOf(reader.Insight(ended, schemas.InsightRequest{Xd28s: true})), context.Canceled, "after the deadline")
+	request := schemas.InsightRequest{Xd28s: true}
+	expect.Is(t, expect.ErrorOf(reader.Insight(ended, request)), context.Canceled, "after the deadline")
 	r.member.Stop()
-	if _, err := reader.Insight(t.Context(), schemas.InsightRequest{Xd28s: true}); !errors.Is(err, schemas.ErrNotOwner) {
-		t.Errorf("partition of no process: got %v", err)
-	}
+	expect.Is(t, expect.ErrorOf(reader.Insight(t.Context(), request)), schemas.ErrNotOwner, "partition of no process")
 	must.OK(t, insights.DefaultConfig().Validate())
-	if err := (insights.Config{}).Validate(); err == nil {
-		t.Error("a zero configuration is valid")
-	}
+	expect.Error(t, (insights.Config{}).Validate(), "sequence_retention: 0s", "a zero configuration")
 }
 
 // A record whose key is not its user could be in the partition of another user.

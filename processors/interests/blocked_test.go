@@ -65,7 +65,6 @@ func TestBlock_HidesCountedTerms(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			d := decisions{
 				"sale": {State: schemas.TermAccepted, Interest: "interest:sale"},
 				"deal": {State: schemas.TermMerged, Into: "sale"}, "bargain": {State: schemas.TermMerged, Into: "deal"},
@@ -121,7 +120,6 @@ func TestBlock_HidesCountedTerms(t *testing.T) {
 
 // Blocked terms do not count against the limit.
 func TestTerms_BlockedDoNotCountAgainstLimit(t *testing.T) {
-	t.Parallel()
 	cfg := interests.DefaultConfig()
 	cfg.MinPins, cfg.MinAuthors = 1, 1
 	r := newRig(t, cfg, nil)

@@ -14,9 +14,9 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/interests"
-	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -38,7 +38,9 @@ type rig struct {
 	member *proctest.Member
 }
 
+// newRig starts the group, for a parallel test.
 func newRig(t *testing.T, cfg interests.Config, d decisions) *rig {
+	t.Parallel()
 	r := &rig{Wire: proctest.New(t), t: t, cfg: cfg}
 	r.member = r.Start("a", interests.Group(cfg, r.Kafka.Partitions, r.Streams, deletedtest.Of(), d))
 	return r
@@ -51,9 +53,8 @@ func read[T any](r *rig, f func(interests.Reader) (T, error)) T {
 	r.Eventually("a result", func() bool {
 		var err error
 		result, err = f(interests.Reader{Rows: r.member.View(topics.Interests), Config: r.cfg, Partitions: r.Kafka.Partitions, Now: func() time.Time { return now }})
-		var notOwner *rows.NotOwnerError
-		if err != nil && !errors.As(err, &notOwner) {
-			r.t.Fatal(err)
+		if !errors.Is(err, schemas.ErrNotOwner) {
+			must.OK(r.t, err)
 		}
 		return err == nil
 	})
@@ -88,7 +89,6 @@ func (r *rig) card(c *schemas.Card) {
 
 // Terms count the pins and authors that currently have them, regardless of changes and kills.
 func TestTerms_CountCurrentPinsAndAuthors(t *testing.T) {
-	t.Parallel()
 	cfg := interests.DefaultConfig()
 	cfg.MinPins, cfg.MinAuthors, cfg.MaxAuthors = 1, 1, 1000
 	r := newRig(t, cfg, nil)
@@ -135,7 +135,6 @@ func TestTerms_CountCurrentPinsAndAuthors(t *testing.T) {
 
 // Frequent terms are found among any number of rare ones, in bounded space.
 func TestTerms_FindsFrequentInBoundedSpace(t *testing.T) {
-	t.Parallel()
 	cfg := interests.DefaultConfig()
 	cfg.MaxTerms, cfg.MinPins, cfg.MinAuthors = 10, 5, 3
 	r := newRig(t, cfg, nil)
@@ -166,7 +165,6 @@ func TestTerms_FindsFrequentInBoundedSpace(t *testing.T) {
 // Actions give users interests with evidence, and count for the source of the impression. A deletion removes the user's
 // interests.
 func TestInterests_EvidenceAndEngagementBySource(t *testing.T) {
-	t.Parallel()
 	cfg := interests.DefaultConfig()
 	cfg.EngagementRetention = 9600 * time.Hour
 	r := newRig(t, cfg, decisions{
@@ -220,9 +218,7 @@ func TestInterests_EvidenceAndEngagementBySource(t *testing.T) {
 	expect.NoDiff(t, want[:1], engaged(1), "engagement of today")
 	proctest.Publish(r.Wire, r.Streams.UsersDeleted, "user:2", &schemas.DeletedUser{User: "user:2"})
 	r.WaitIdle()
-	if got := known("user:2"); len(got) != 0 {
-		t.Errorf("interests of a deleted user: %+v", got)
-	}
+	expect.Equal(t, len(known("user:2")), 0, "interests of a deleted user")
 	for _, row := range r.Rows(topics.Interests, "") {
 		if row.Owner == "user:2" || strings.Contains(string(row.Name), "user:2") {
 			t.Errorf("row %q of %s contains a deleted user", row.Name, row.Owner)
@@ -240,7 +236,6 @@ func (r *rig) like(user schemas.UserID, pin schemas.PinID, arrival time.Time) {
 }
 
 func TestInterests_SendBadRecordsToDeadLetters(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, interests.DefaultConfig(), nil)
 	proctest.Publish(r.Wire, r.Streams.PinCards, "pin:2", &schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", Version: 1, Quality: 1}})
 	r.show(&schemas.Impressions{Pins: []schemas.ShownPin{{Pin: "pin:1"}, {Pin: r.pinOfNextPartition("pin:1")}}})
@@ -269,12 +264,8 @@ func TestMarks_LikeAfterDeletionIsDropped(t *testing.T) {
 	w.WaitIdle()
 	like("user:1")
 	like("user:2")
-	if rows := w.Rows(topics.Interests, "user:1"); len(rows) != 0 {
-		t.Errorf("rows of a deleted user: %q", rows)
-	}
-	if rows := w.Rows(topics.Interests, "user:2"); len(rows) != 1 {
-		t.Errorf("rows of another user: %q, want one", rows)
-	}
+	expect.NoDiff(t, []proctest.Row{}, w.Rows(topics.Interests, "user:1"), "rows of a deleted user")
+	expect.Equal(t, len(w.Rows(topics.Interests, "user:2")), 1, "rows of another user")
 	if at, noted := deleted.Load(schemas.UserID("user:1")); !noted || at != schemas.Micros(7) {
 		t.Errorf("deletion noted at %v, want 7", at)
 	}
@@ -282,13 +273,10 @@ func TestMarks_LikeAfterDeletionIsDropped(t *testing.T) {
 
 // Earlier programs reported deleted pins by likes without an interest: they change no row.
 func TestMarks_LikeWithoutInterestIsIgnored(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, interests.DefaultConfig(), nil)
 	m := like("", 1)
 	m.Likes = append(m.Likes, like("interest:tea", 1).Likes...)
 	r.mark(1, m)
 	r.WaitIdle()
-	if got := r.Rows(topics.Interests, marked); len(got) != 1 {
-		t.Errorf("rows %q, want only the interest", got)
-	}
+	expect.Equal(t, len(r.Rows(topics.Interests, marked)), 1, "rows: only the interest")
 }

@@ -45,7 +45,6 @@ func (r *rig) engaged(interest schemas.InterestID) []schemas.SourceEngagement {
 // split so that no record is too large, regardless of the length of ids. A visit with a pin of another partition does not
 // count.
 func TestImpressions_CountForEachInterest(t *testing.T) {
-	t.Parallel()
 	cfg := interests.DefaultConfig()
 	r := newRig(t, cfg, nil)
 	const shown = 800 // times cfg.Interests is more than fits two records

@@ -25,7 +25,6 @@ func (r *rig) impressionRows(pin schemas.PinID) (list []proctest.Row) {
 
 // An action counts for the newest impression of its pin before it, of the same user, within the window.
 func TestAction_CountsForLastImpressionBeforeIt(t *testing.T) {
-	t.Parallel()
 	cfg := interests.DefaultConfig()
 	r := newRig(t, cfg, nil)
 	const pin = "pin:1"
@@ -59,7 +58,6 @@ func TestAction_CountsForLastImpressionBeforeIt(t *testing.T) {
 
 // The visits of an hour share a row of bounded size, which expires.
 func TestImpressions_RowsAreBoundedAndExpire(t *testing.T) {
-	t.Parallel()
 	cfg := interests.DefaultConfig()
 	r := newRig(t, cfg, nil)
 	var pins []schemas.PinID

@@ -17,7 +17,6 @@ import (
 
 // Strengths and the recent parts of terms are sums of all events. A trim deletes the weakest interests.
 func TestMarks_StrengthsAreSums(t *testing.T) {
-	t.Parallel()
 	cfg := interests.DefaultConfig()
 	cfg.MaxInterests, cfg.MinPins, cfg.MinAuthors = 4, 1, 1
 	r, now := newRig(t, cfg, nil), schemas.MicrosOf(time.Now())
@@ -62,9 +61,7 @@ func (r *rig) wantStrengths(want map[schemas.InterestID]float64) {
 		i.Now = time.Now
 		return i.Interests(r.t.Context(), marked, 10)
 	})
-	if _, err := json.Marshal(got); err != nil {
-		r.t.Errorf("encode interests as JSON: %v", err)
-	}
+	expect.Error(r.t, expect.ErrorOf(json.Marshal(got)), "", "encode interests as JSON")
 	all, strengths, shares, wantShares := 0.0, map[schemas.InterestID]float64{}, map[schemas.InterestID]float64{}, map[schemas.InterestID]float64{}
 	for _, strength := range want {
 		all += strength

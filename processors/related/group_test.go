@@ -15,9 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/related"
-	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/score"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -104,7 +104,9 @@ type rig struct {
 	member *proctest.Member
 }
 
+// newRig starts the group, for a parallel test.
 func newRig(t *testing.T, cfg related.Config) *rig {
+	t.Parallel()
 	r := &rig{Wire: proctest.New(t), t: t}
 	r.member = r.Start("a", related.Group(cfg, r.Kafka.Partitions, r.Streams))
 	return r
@@ -117,9 +119,8 @@ func (r *rig) neighbors(of schemas.ID, limit int) []schemas.RelatedItem {
 	r.Eventually("the neighbors of "+string(of), func() bool {
 		var err error
 		list, err = related.Reader{Rows: r.member.View(topics.Related)}.Neighbors(r.t.Context(), of, limit)
-		var away *rows.NotOwnerError
-		if err != nil && !errors.As(err, &away) {
-			r.t.Fatal(err)
+		if !errors.Is(err, schemas.ErrNotOwner) {
+			must.OK(r.t, err)
 		}
 		return err == nil
 	})
@@ -137,7 +138,6 @@ func (r *rig) send(e any) {
 
 // Shares are those of the decayed sums, regardless of the order of arrival and the number of kills.
 func TestRelated_SharesEqualDecayedSums(t *testing.T) {
-	t.Parallel()
 	cfg := related.DefaultConfig()
 	cfg.PairedBoardPins = 100 // no bound is exceeded
 	o := &oracle{cfg: cfg, weights: map[schemas.ID]map[schemas.ID]float64{}, boards: map[schemas.BoardID][]*schemas.BoardSave{}}
@@ -188,7 +188,6 @@ func TestRelated_SharesEqualDecayedSums(t *testing.T) {
 
 // An action delivers the strongest neighbors, each with its write-time score and its share as the edge weight.
 func TestRequest_DeliversNeighbors(t *testing.T) {
-	t.Parallel()
 	cfg := related.DefaultConfig()
 	cfg.DeliveredNeighbors = 2
 	r := newRig(t, cfg)
@@ -210,9 +209,7 @@ func TestRequest_DeliversNeighbors(t *testing.T) {
 	}
 	var got []schemas.Delivery
 	for _, rec := range proctest.Drain(r.Wire, r.Streams.Deliveries) {
-		if partition := topics.Partition(string(rec.Value.Users[0]), r.Kafka.Partitions); rec.Partition != partition {
-			t.Errorf("delivery to %s in partition %d, want %d", rec.Value.Users[0], rec.Partition, partition)
-		}
+		expect.Equal(t, rec.Partition, topics.Partition(string(rec.Value.Users[0]), r.Kafka.Partitions), "partition of a delivery")
 		got = append(got, *rec.Value)
 	}
 	slices.SortFunc(got, func(a, b schemas.Delivery) int { return cmp.Compare(a.Users[0], b.Users[0]) })
@@ -223,7 +220,6 @@ func TestRequest_DeliversNeighbors(t *testing.T) {
 
 // A neighbor is not offered if it is so old that its share underflows. Other neighbors are still offered.
 func TestOffer_OmitsUnderflowingShares(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, related.DefaultConfig())
 	long, longer := schemas.MicrosOf(time.Time{}), schemas.Micros(math.MinInt64)
 	r.send(&schemas.RelatedRequest{User: "user:first", Weight: 1, Time: long, Pin: pin(1), Near: []schemas.Near{
@@ -241,7 +237,6 @@ func TestOffer_OmitsUnderflowingShares(t *testing.T) {
 
 // Only the strongest neighbors are kept, within a bound.
 func TestTrim_KeepsStrongestNeighbors(t *testing.T) {
-	t.Parallel()
 	cfg := related.DefaultConfig()
 	cfg.MaxNeighbors, cfg.DeliveredNeighbors = 10, 0
 	r := newRig(t, cfg)
@@ -274,7 +269,6 @@ func widePin(n int) schemas.Neighbor {
 
 // The neighbors of a pin may need more than one record.
 func TestOffer_SplitsDeliveriesByBytes(t *testing.T) {
-	t.Parallel()
 	const half = 40
 	cfg := related.DefaultConfig()
 	cfg.MaxNeighbors, cfg.DeliveredNeighbors, cfg.PairedInterests = 2*half, 2*half, 0
@@ -300,7 +294,6 @@ func TestOffer_SplitsDeliveriesByBytes(t *testing.T) {
 
 // A board pairs only its last pins.
 func TestSave_PairsLastPinsOfBoard(t *testing.T) {
-	t.Parallel()
 	cfg := related.DefaultConfig()
 	cfg.PairedBoardPins = 3
 	r := newRig(t, cfg)
@@ -325,7 +318,6 @@ func TestSave_PairsLastPinsOfBoard(t *testing.T) {
 }
 
 func TestRelated_SendBadRecordsToDeadLetters(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, related.DefaultConfig())
 	good := schemas.RelatedRequest{User: "user:u", Weight: 1, Time: base, Pin: pin(1)}
 	weightless := good
@@ -350,7 +342,6 @@ func TestRelated_SendBadRecordsToDeadLetters(t *testing.T) {
 
 // A deleted pin keeps one small row and is no pin's neighbor. Later actions and saves that contain it do not change that.
 func TestCard_DeletionRemovesNeighborsOnBothSides(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, related.DefaultConfig())
 	act := func(on, near int) {
 		r.send(&schemas.RelatedRequest{
@@ -373,26 +364,20 @@ func TestCard_DeletionRemovesNeighborsOnBothSides(t *testing.T) {
 	card(1, true) // a repeat changes nothing
 	card(3, false)
 	r.WaitIdle()
-	expect := func(when string) {
+	verify := func(when string) {
 		t.Helper()
-		if got := len(r.Rows(topics.Related, "pin:1")); got != 1 {
-			t.Errorf("%s: the deleted pin has %d rows, want 1", when, got)
-		}
+		expect.Equal(t, len(r.Rows(topics.Related, "pin:1")), 1, "%s: rows of the deleted pin", when)
 		for of, want := range map[schemas.ID]int{"pin:1": 0, "pin:2": 1, "pin:3": 1, "pin:4": 0} {
-			if got := r.neighbors(of, 100); len(got) != want {
-				t.Errorf("%s: neighbors of %s: %+v, want %d", when, of, got, want)
-			}
+			expect.Equal(t, len(r.neighbors(of, 100)), want, "%s: neighbors of %s", when, of)
 		}
 	}
-	expect("deleted")
+	verify("deleted")
 	act(1, 4) // late: after the deletion
 	act(4, 1) // the user acted on the deleted pin before it was deleted
 	for _, n := range []int{1, 4} {
 		r.send(&schemas.BoardSave{Board: "board:b", Time: base, Weight: 1, Pin: pin(n)})
 	}
 	r.WaitIdle()
-	expect("after later actions")
-	if got := len(r.Rows(topics.Related, "pin:4")); got != 1 {
-		t.Errorf("%d rows of a pin without neighbors, want only its strength", got)
-	}
+	verify("after later actions")
+	expect.Equal(t, len(r.Rows(topics.Related, "pin:4")), 1, "rows of a pin without neighbors: only its strength")
 }

@@ -39,14 +39,10 @@ func TestPairs_SplitsRecordsByBytes(t *testing.T) {
 		if err != nil || len(value) > 512<<10 {
 			t.Errorf("%d pairs take %d bytes, %v", len(rec.Pairs), len(value), err)
 		}
-		if err := rec.Validate(); err != nil {
-			t.Error(err)
-		}
+		expect.Error(t, rec.Validate(), "", "Validate")
 		got, gotRemoved = got+len(rec.Pairs), gotRemoved+len(rec.Removed)
 	}
-	if got != want || gotRemoved != removed {
-		t.Errorf("%d pairs and %d removed neighbors, want %d and %d", got, gotRemoved, want, removed)
-	}
+	expect.Equal(t, [2]int{got, gotRemoved}, [2]int{want, removed}, "pairs and removed neighbors")
 }
 
 // A record has a neighbor once, with each version that it had.

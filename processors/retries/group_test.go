@@ -39,7 +39,9 @@ type rig struct {
 	member *proctest.Member
 }
 
+// newRig starts the group, for a parallel test.
 func newRig(t *testing.T, cfg retries.Config) *rig {
+	t.Parallel()
 	r := &rig{Wire: proctest.New(t), t: t, cfg: cfg}
 	r.member = r.Start("retries", r.group(cfg))
 	return r
@@ -79,9 +81,8 @@ func (r *rig) kinds(topic string) map[string]schemas.RetryKind {
 
 func here(t *testing.T, err error) bool {
 	t.Helper()
-	var notOwner *rows.NotOwnerError
-	if err != nil && !errors.As(err, &notOwner) {
-		t.Fatal(err)
+	if !errors.Is(err, schemas.ErrNotOwner) {
+		must.OK(t, err)
 	}
 	return err == nil
 }
@@ -152,7 +153,6 @@ func (r *rig) counted(group string) map[string]uint64 {
 // A record that fails temporarily is processed once, only by the group that failed, even if members are killed. A record
 // that always fails is retried Attempts times and no more.
 func TestRetries_TemporaryFailureIsProcessedOnceAndPermanentIsParked(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, quick())
 	const users, permanent = 30, 1_000_000
 	p, rejected := &flaky{rejected: map[schemas.UserID]int{}}, map[schemas.UserID]bool{}
@@ -224,7 +224,6 @@ func checkParked(t *testing.T, r *rig, rejected map[schemas.UserID]bool) {
 
 // A rate of zero stops a kind, and a rate above zero resumes it. Ordered dead letters are limited by the rate, too.
 func TestOrder_RateZeroStopsKind(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, quick())
 	r.limit("edges/pools/it-is-stopped", 0, 5)
 	stopped, free := r.fail(1, "it is stopped"), r.fail(2, "it goes")
@@ -253,7 +252,6 @@ func TestOrder_RateZeroStopsKind(t *testing.T) {
 // Dead letters that wait at a configured rate of zero are retried when the group is restarted with another rate,
 // without a new record.
 func TestRetries_ChangedConfiguredRateNeedsNoRecord(t *testing.T) {
-	t.Parallel()
 	cfg := quick()
 	cfg.KindRate = 0
 	r := newRig(t, cfg)
@@ -272,7 +270,6 @@ func TestRetries_ChangedConfiguredRateNeedsNoRecord(t *testing.T) {
 // If the topic of a waiting dead letter leaves the catalogue, the dead letter is parked and the dead letters of other
 // topics are retried.
 func TestRetries_ParksWaitingOfRemovedTopic(t *testing.T) {
-	t.Parallel()
 	cfg := quick()
 	cfg.KindRate = 0
 	r := newRig(t, cfg)
@@ -296,9 +293,7 @@ func TestRetries_ParksWaitingOfRemovedTopic(t *testing.T) {
 			t.Errorf("%+v, want parked", l)
 		}
 	}
-	if n := len(r.published()); len(all) != cfg.MaxParked || n != 0 {
-		t.Errorf("%d kept, %d sent; want the newest %d and 0", len(all), n, cfg.MaxParked)
-	}
+	expect.Equal(t, [2]int{len(all), len(r.published())}, [2]int{cfg.MaxParked, 0}, "dead letters kept, the newest, and retries")
 	other := &schemas.DeadLetter{Topic: topics.Users, Group: "g", Key: []byte("k")}
 	proctest.Publish(r.Wire, r.Streams.DeadLetters, other.Topic, other)
 	r.Eventually("a retry of another topic is published", func() bool { return len(r.Records(topics.Users)) == 1 })
@@ -345,7 +340,6 @@ func TestTimer_SplitsByRecordLimits(t *testing.T) {
 		"rows":  {150, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			r := newRig(t, quick())
 			r.restart(smallestLimits, r.group(r.cfg))
 			r.limit(topics.Edges, 0, 0)
@@ -361,16 +355,13 @@ func TestTimer_SplitsByRecordLimits(t *testing.T) {
 			})
 			r.limit(topics.Edges, 1000, 0)
 			r.Eventually("all retries are published", func() bool { return len(r.published()) == c.deadLetters })
-			if list := r.deadLetters(topics.TicksOf(topics.Retries), ""); len(list) != 0 {
-				t.Errorf("dead letters of the group's own ticks: %+v, want none", list)
-			}
+			expect.Equal(t, len(r.deadLetters(topics.TicksOf(topics.Retries), "")), 0, "dead letters of the group's own ticks")
 		})
 	}
 }
 
 // If a timer fired without an effect, the next dead letter sets it again.
 func TestDeadLetter_SetsLostTimerAgain(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, quick())
 	lost := r.group(r.cfg)
 	lost.Inputs = []rows.Input{rows.Keyed(r.Streams.DeadLetters, func(tx *rows.Tx, _ *schemas.DeadLetter) error {
@@ -387,7 +378,6 @@ func TestDeadLetter_SetsLostTimerAgain(t *testing.T) {
 
 // After a cap was lowered, the dead letters beyond it are removed step by step.
 func TestTrim_AfterLoweredCap(t *testing.T) {
-	t.Parallel()
 	cfg := quick()
 	cfg.MaxAttempts = 0
 	r := newRig(t, cfg)
@@ -411,7 +401,6 @@ func TestTrim_AfterLoweredCap(t *testing.T) {
 
 // When more dead letters are due than the rates allow, kinds with a higher priority go first.
 func TestTimer_HigherPriorityFirst(t *testing.T) {
-	t.Parallel()
 	cfg := quick()
 	cfg.TopicRate = 1 // a burst of one, then one per second
 	r := newRig(t, cfg)
@@ -436,14 +425,11 @@ func TestTimer_HigherPriorityFirst(t *testing.T) {
 	for _, rec := range sent {
 		keys = append(keys, string(rec.Key))
 	}
-	if want := []string{"user:10", "user:11", "user:0", "user:1"}; !slices.Equal(keys, want) {
-		t.Errorf("order of retries: %v, want %v: high before low", keys, want)
-	}
+	expect.NoDiff(t, []string{"user:10", "user:11", "user:0", "user:1"}, keys, "order of retries: high before low")
 }
 
 // Dead letters that cannot be retried, or exceed a cap, are parked. Done and parked dead letters are limited in number.
 func TestRetries_ParksAndBounds(t *testing.T) {
-	t.Parallel()
 	cfg := quick()
 	cfg.InitialDelay, cfg.MaxDelay = time.Hour, time.Hour
 	cfg.MaxWaiting, cfg.MaxParked = 2, 6
@@ -489,7 +475,6 @@ func TestRetries_ParksAndBounds(t *testing.T) {
 
 // WaitIdle does not wait for a dead letter whose retry is due later.
 func TestWaitIdle_IgnoresDelayedRetries(t *testing.T) {
-	t.Parallel()
 	cfg := quick()
 	cfg.InitialDelay, cfg.MaxDelay = time.Hour, time.Hour
 	r := newRig(t, cfg)
@@ -503,7 +488,6 @@ func TestWaitIdle_IgnoresDelayedRetries(t *testing.T) {
 
 // An order retries parked dead letters and dead letters that were removed, but no dead letter that is done.
 func TestOrder_RetriesParkedAndRemoved(t *testing.T) {
-	t.Parallel()
 	cfg := quick()
 	cfg.MaxAttempts = 0
 	r := newRig(t, cfg)
