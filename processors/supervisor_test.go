@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,9 +49,7 @@ func TestSupervisor_RestartsWithGrowingDelays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &failing{began: time.Now()}
 		s := processors.NewSupervisor(exactly(), nil, processors.Component{Name: "p", Run: f.run})
-		if err := supervise(t, s, 36*time.Second); err != nil {
-			t.Fatalf("Run: %v", err)
-		}
+		must.OK(t, supervise(t, s, 36*time.Second))
 		want := []time.Duration{0, 1, 3, 7, 15, 25, 35} // pauses of 1, 2, 4, 8, 10, 10 s
 		for i := range want {
 			want[i] *= time.Second
@@ -68,9 +65,7 @@ func TestSupervisor_HealthyRunResetsDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &failing{began: time.Now(), runs: time.Minute}
 		s := processors.NewSupervisor(exactly(), nil, processors.Component{Name: "p", Run: f.run})
-		if err := supervise(t, s, 200*time.Second); err != nil {
-			t.Fatalf("Run: %v", err)
-		}
+		must.OK(t, supervise(t, s, 200*time.Second))
 		want := []time.Duration{0, 61 * time.Second, 122 * time.Second, 183 * time.Second}
 		expect.NoDiff(t, want, f.starts, "starts")
 	})
@@ -109,13 +104,9 @@ func TestSupervisor_FatalErrorStopsAllComponents(t *testing.T) {
 			}})
 		err := s.Run(t.Context())
 		expect.Error(t, err, "bad: run: another topic", "Run")
-		if !cleanedUp {
-			t.Error("Run returned before the other component returned")
-		}
+		expect.Equal(t, cleanedUp, true, "Run waits for the other component")
 		got := []processors.Condition{s.State()[0].Condition, s.State()[1].Condition}
-		if want := []processors.Condition{processors.Failed, processors.Stopped}; !slices.Equal(got, want) {
-			t.Errorf("conditions %v, want %v", got, want)
-		}
+		expect.NoDiff(t, []processors.Condition{processors.Failed, processors.Stopped}, got, "conditions")
 	})
 }
 
@@ -145,16 +136,13 @@ func TestSupervisor_StopsServingComponentsFirst(t *testing.T) {
 					<-ctx.Done()
 					return nil
 				}})
-			if err := supervise(t, s, time.Minute); (err != nil) != fails {
-				t.Errorf("a component fails permanently: %v, Run: %v", fails, err)
-			}
+			expect.Equal(t, supervise(t, s, time.Minute) != nil, fails, "Run returns the error of a component that fails permanently")
 			want := time.Minute + 3*time.Second
 			if fails {
 				want = 4 * time.Second
 			}
-			if http != want || store != want {
-				t.Errorf("a component fails permanently: %v: http stopped after %s and the store after %s, want both %s", fails, http, store, want)
-			}
+			stopped := [2]time.Duration{http, store}
+			expect.Equal(t, stopped, [2]time.Duration{want, want}, "fails permanently: %v: http and store stopped after", fails)
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -162,9 +163,7 @@ func TestErrors_ContainNoSecret(t *testing.T) {
 	s := New(Config{URL: "https://ranker.example/scores?key=canary", Timeout: time.Second}, refuse)
 	defer s.Close()
 	err := s.Call(t.Context(), 1, new(any), 1<<20)
-	if err == nil || err.Error() != "call https://ranker.example/scores: refused by dial" {
-		t.Errorf("got %v, want the address without its query, and the error of dial", err)
-	}
+	expect.Equal(t, fmt.Sprint(err), "call https://ranker.example/scores: refused by dial", "error, with the address without its query")
 	for _, url := range []string{"https://ada:canary@ranker.example/", "ftp://ranker.example/?key=canary", "http://\x7fcanary"} {
 		if err := (Config{URL: url, Timeout: time.Second}).Validate(); err == nil || strings.Contains(err.Error(), "canary") {
 			t.Errorf("got %v, want an error without the secret", err)
@@ -257,16 +256,10 @@ func TestCall_BoundsResponsesInFlight(t *testing.T) {
 	}
 	close(release)
 	for range calls {
-		if err := <-errs; err != nil {
-			t.Errorf("got %v, want nil", err)
-		}
+		expect.Error(t, <-errs, "", "a call")
 	}
-	if err := ask(); err != nil {
-		t.Errorf("after the last call ended: got %v, want nil", err)
-	}
-	if !s.held.TryAcquire(calls*size + size/2) {
-		t.Error("a part of the budget was not released")
-	}
+	expect.Error(t, ask(), "", "after the last call ended")
+	expect.Equal(t, s.held.TryAcquire(calls*size+size/2), true, "the budget is released")
 }
 
 // Decoded values count in addition to their text.

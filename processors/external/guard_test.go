@@ -82,9 +82,7 @@ func TestCall_OpensForHangingService(t *testing.T) {
 		for n := range Failures + 1 {
 			ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
 			err := s.Call(ctx, 1, new(any), 1<<20)
-			if ctx.Err() != nil {
-				t.Errorf("call %d: no time remains for the caller", n)
-			}
+			expect.Error(t, ctx.Err(), "", "call %d: time of the caller", n)
 			cancel()
 			want := context.DeadlineExceeded
 			if n == Failures {

@@ -109,9 +109,7 @@ func TestInfer_TensorsInJSON(t *testing.T) {
 			got := must.Get(m.Infer(t.Context(), question(c.outputs...)))(t)
 			expect.NoDiff(t, c.want, got, "outputs")
 			want := `{"inputs":[{"name":"features","shape":[2,2],"datatype":"FP32","data":[0.1,2,3,-4]}]` + c.request + `}`
-			if (*requests)[0].json != want {
-				t.Errorf("got request\n%s\nwant\n%s", (*requests)[0].json, want)
-			}
+			expect.Equal(t, (*requests)[0].json, want, "request")
 		})
 	}
 }
@@ -155,9 +153,7 @@ func TestInfer_RejectsResponses(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			m, _ := model(t, configured(inference.OpenInferenceBinary), c.response, c.tensors)
-			if got, err := m.Infer(t.Context(), question("predict")); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("got %v and %v, want an error with %q", got, err, want)
-			}
+			expect.Error(t, expect.ErrorOf(m.Infer(t.Context(), question("predict"))), want, "Infer")
 		})
 	}
 }
@@ -193,9 +189,7 @@ func TestConfig_Validate(t *testing.T) {
 	} {
 		cfg := good
 		change(&cfg)
-		if err := cfg.Validate(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		expect.Error(t, cfg.Validate(), want, "Validate")
 	}
 	must.OK(t, (inference.Config{}).Validate())
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
@@ -24,9 +23,7 @@ func TestAppendScore_SortsBestFirst(t *testing.T) {
 		if a > b && bytes.Compare(rowA, rowB) >= 0 {
 			t.Errorf("%v is not before %v: %x, %x", a, b, rowA, rowB)
 		}
-		if got := ranked.Score[float64](string(rowA)); math.Float64bits(got) != math.Float64bits(a) {
-			t.Errorf("decoded score: got %v, want %v", got, a)
-		}
+		expect.Equal(t, math.Float64bits(ranked.Score[float64](string(rowA))), math.Float64bits(a), "bits of the decoded score")
 	})
 }
 
@@ -46,9 +43,7 @@ func TestAppendVersion_SortsAscending(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := schemas.Version(rapid.Int64().Draw(t, "a")), schemas.Version(rapid.Int64().Draw(t, "b"))
 		rowA, rowB := ranked.AppendVersion(nil, a), ranked.AppendVersion(nil, b)
-		if got, want := bytes.Compare(rowA, rowB) < 0, a < b; got != want {
-			t.Errorf("%d before %d: %v, want %v", a, b, got, want)
-		}
+		expect.Equal(t, bytes.Compare(rowA, rowB) < 0, a < b, "%d before %d", a, b)
 		expect.Equal(t, ranked.Version(string(rowA)), a, "decoded version")
 	})
 }
@@ -100,9 +95,7 @@ func FuzzParseBody(f *testing.F) {
 			return
 		}
 		again := must.Get(ranked.ParseBody(string(ranked.AppendBody(nil, &body))))(t)
-		if diff := cmp.Diff(body, again); diff != "" {
-			t.Error(diff)
-		}
+		expect.NoDiff(t, body, again, "body")
 	})
 }
 

@@ -145,9 +145,8 @@ func TestMake_ReportsRelaxationLevel(t *testing.T) {
 			t.Errorf("%s: %d items, relaxed %q, want %q", name, len(got.Items), got.Relaxed, c.want)
 		}
 	}
-	if got := f.Make(Visit{User: "user:me", Limit: 9}, pool(3, author(10)), Signals{}); got.Relaxed != NotRelaxed {
-		t.Errorf("too few candidates: relaxed %q", got.Relaxed)
-	}
+	c := f.Make(Visit{User: "user:me", Limit: 9}, pool(3, author(10)), Signals{})
+	expect.Equal(t, c.Relaxed, NotRelaxed, "too few candidates: relaxation level")
 }
 
 func TestTargets_AreSharesOfAll(t *testing.T) {

@@ -99,13 +99,9 @@ func TestDeferWeak_DeferredItemsExpire(t *testing.T) {
 	expect.Equal(t, len(s.feed.Waiting(s.visit, s.pools, Signals{})), 1, "pins that wait: only that of the editors")
 	c := s.feed.Make(s.visit, s.pools, Signals{})
 	expect.NoDiff(t, []schemas.PinID{"pin:following-011", "pin:following-012"}, c.Expired, "expired")
-	if len(c.Items) != 1 || len(c.Memory.Deferred) != 0 {
-		t.Errorf("items %v, deferred %v", c.Items, c.Memory.Deferred)
-	}
+	expect.Equal(t, [2]int{len(c.Items), len(c.Memory.Deferred)}, [2]int{1, 0}, "items and deferred items")
 	s.visit.Memory = c.Memory
-	if c := s.feed.Make(s.visit, s.pools, Signals{}); len(c.Expired) != 0 {
-		t.Errorf("expired again: %v", c.Expired)
-	}
+	expect.Equal(t, len(s.feed.Make(s.visit, s.pools, Signals{}).Expired), 0, "expired again")
 }
 
 // Only write-time scores have a threshold, and a pin that is strong in one source is strong.
@@ -179,9 +175,7 @@ func TestDeferWeak_ShowsOrExpiresEveryCandidate(t *testing.T) {
 			}
 			v.Memory, pools = c.Memory, without(pools, c.Items)
 		}
-		if len(shown)+len(expired) != total {
-			t.Fatalf("%d shown and %d expired, want %d in total", len(shown), len(expired), total)
-		}
+		expect.Equal(t, len(shown)+len(expired), total, "items shown and expired")
 	})
 }
 

@@ -103,9 +103,7 @@ func TestFeeds_MarshalRoundTrip(t *testing.T) {
 
 func TestFeeds_Validate(t *testing.T) {
 	must.OK(t, Default().Validate())
-	if err := (Feeds{}).Validate(); err == nil || err.Error() != "feeds: want at least one" {
-		t.Errorf("no feeds: got %v", err)
-	}
+	expect.Equal(t, fmt.Sprint((Feeds{}).Validate()), "feeds: want at least one", "no feeds")
 	bad := Feed{
 		Shares: map[schemas.Source]float64{"s": -1, "t": math.Inf(1)}, DefaultShare: math.NaN(), ShareWindow: 9,
 		AffinityWeight: math.NaN(), PopularityWeight: -1, ModelWeight: 101,
@@ -171,7 +169,6 @@ func TestFor_SplitsUsersIntoArms(t *testing.T) {
 	if got := both / users; math.Abs(got-0.1) > 0.015 {
 		t.Errorf("%.3f of the users are in both arms, want 0.1", got)
 	}
-	if _, _, ok := fs.For("nowhere", "user:1"); ok {
-		t.Error("For found a feed that does not exist")
-	}
+	_, _, ok := fs.For("nowhere", "user:1")
+	expect.Equal(t, ok, false, "a feed that does not exist")
 }

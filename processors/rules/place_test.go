@@ -39,9 +39,7 @@ func TestMake_DeferredPinIsNotShownAsPopular(t *testing.T) {
 	for _, it := range f.Make(Visit{User: "user:me", Time: 1e12, Limit: 4}, pools, Signals{}).Items {
 		got = append(got, it.Pin)
 	}
-	if want := []schemas.PinID{"pin:strong", "pin:other"}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	expect.NoDiff(t, []schemas.PinID{"pin:strong", "pin:other"}, got, "pins")
 }
 
 // A full chunk is the same with and without popular pins. A short one has them after its other items, in order, each pin once, and
@@ -138,9 +136,7 @@ func TestMake_FillsFeedOfNewUser(t *testing.T) {
 		}
 	}
 	plain := Default()["plain"]
-	if c := plain.Make(v, []Pool{popular}, Signals{}); len(c.Items) > 0 {
-		t.Errorf("plain shows %d popular pins, want none", len(c.Items))
-	}
+	expect.Equal(t, len(plain.Make(v, []Pool{popular}, Signals{}).Items), 0, "popular pins in plain")
 	plain.Shares[schemas.FromPopular] = 1
 	expect.Equal(t, len(plain.Make(v, []Pool{popular}, Signals{}).Items), 100, "popular pins that plain shows with a share")
 }
@@ -175,9 +171,7 @@ func TestValidate_FillSources(t *testing.T) {
 		home := feeds[Home]
 		home.Fill = c.fill
 		feeds[Home] = home
-		if err := feeds.Validate(); (err != nil) != c.bad {
-			t.Errorf("%s: got %v, want an error: %t", name, err, c.bad)
-		}
+		expect.Equal(t, feeds.Validate() != nil, c.bad, "%s: an error", name)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -155,8 +156,6 @@ func TestRandomize_Bounds(t *testing.T) {
 	for _, r := range []Randomize{{Candidates: 1}, {Candidates: 51, Temperature: 1}, {Candidates: 1, Temperature: math.NaN()}, {Temperature: -1}} {
 		f := Default()["plain"]
 		f.Randomize = r
-		if f.validate() == nil {
-			t.Errorf("%+v is valid", r)
-		}
+		expect.Equal(t, f.validate() != nil, true, "%+v is invalid", r)
 	}
 }

@@ -128,9 +128,7 @@ func without(pools []Pool, shown []schemas.ServedItem) []Pool {
 }
 
 func checkChunk(t *rapid.T, f Feed, v Visit, pools []Pool, k Signals, c Chunk) {
-	if want := min(v.Limit, len(f.Waiting(v, pools, k))); len(c.Items) != want {
-		t.Fatalf("%d items, want the maximum of %d", len(c.Items), want)
-	}
+	expect.Equal(t, len(c.Items), min(v.Limit, len(f.Waiting(v, pools, k))), "items")
 	offered := map[schemas.PinID][]schemas.Source{}
 	for _, p := range pools {
 		for _, cand := range p.Candidates {
@@ -211,9 +209,7 @@ func TestMake_KeepsSharesWithAllRules(t *testing.T) {
 			for _, it := range c.Items {
 				got[it.Source]++
 			}
-			if c.Relaxed != NotRelaxed {
-				t.Fatalf("relaxed %q", c.Relaxed)
-			}
+			expect.Equal(t, c.Relaxed, NotRelaxed, "relaxation level")
 			v.Memory, pools, left = c.Memory, without(pools, c.Items), left-len(c.Items)
 		}
 		for source, share := range f.Shares {
@@ -257,9 +253,7 @@ func TestExplain_AgreesWithMake(t *testing.T) {
 		}
 	})
 	for _, reason := range []schemas.Reason{"", schemas.ReasonOutranked, "cap", schemas.ReasonSimilar, schemas.ReasonNoShare} {
-		if !seen[reason] {
-			t.Errorf("no candidate had the reason %q", reason)
-		}
+		expect.Equal(t, seen[reason], true, "candidates have the reason %q", reason)
 	}
 }
 

@@ -1,9 +1,10 @@
 package rules
 
 import (
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 func TestFeeds_ValidatesSeen(t *testing.T) {
@@ -24,8 +25,6 @@ func TestFeeds_ValidatesSeen(t *testing.T) {
 		feed := Default()["plain"]
 		feed.Seen, feed.ReportTimeout = c.seen, c.timeout
 		err := Feeds{"x": feed}.Validate()
-		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q, %s: got %v, want %q", c.seen, c.timeout, err, c.want)
-		}
+		expect.Error(t, err, c.want, "%q, %s", c.seen, c.timeout)
 	}
 }

@@ -40,9 +40,7 @@ func TestMake_SpacingIsMaximalMarginalRelevance(t *testing.T) {
 			}
 		}
 		items := f.Make(Visit{Limit: 20}, []Pool{p}, k).Items
-		if want := min(20, len(p.Candidates)); len(items) != want {
-			t.Fatalf("%d items, want %d", len(items), want)
-		}
+		expect.Equal(t, len(items), min(20, len(p.Candidates)), "items")
 		for place, it := range items {
 			best, got := math.Inf(-1), 0.0
 			for _, c := range p.Candidates {
@@ -146,9 +144,7 @@ func TestNewVector(t *testing.T) {
 	for name, embedding := range map[string][]float32{
 		"none": nil, "zeros": {0, 0}, "not a number": {1, float32(math.NaN())}, "infinite": {1, float32(math.Inf(1))},
 	} {
-		if v := NewVector(embedding); v != nil {
-			t.Errorf("%s: got %v, want nil", name, v)
-		}
+		expect.NoDiff(t, nil, NewVector(embedding), "%s", name)
 	}
 	expect.NoDiff(t, (Vector{0.6, 0.8}), NewVector([]float32{3, 4}), "unit vector")
 }

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/processors/score"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -53,8 +54,6 @@ func TestWeighted_OrdersByDecayedWeightAtAnyTime(t *testing.T) {
 			return
 		}
 		now := schemas.Micros(rapid.Int64Range(1.7e15, 1.7e15+90*86400e6).Draw(t, "now"))
-		if got, want := a > b, decayedA(now) > decayedB(now); got != want {
-			t.Errorf("a above b: got %v, want %v", got, want)
-		}
+		expect.Equal(t, a > b, decayedA(now) > decayedB(now), "a above b")
 	})
 }
