@@ -119,8 +119,7 @@ func (w *wire) commitMark(t *testing.T, at int64) {
 // A previous owner starts a transaction after the new owner has recovered and before its first commit. The transaction has
 // no effect: the new owner would not see its rows.
 func TestFence_PreviousOwnerCannotStartAnotherTransaction(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	zombie := must.Get(w.kafka.Transactional("t-0"))(t)
 	defer zombie.Close()
 	_, _, err := zombie.ProducerID(t.Context())

@@ -23,38 +23,27 @@ func TestCommonOwner_HashesToItsPartition(t *testing.T) {
 // The next callback of any owner reads the common rows that a callback wrote. Writes of a failed callback are not
 // visible, and a finished Tx has no common rows.
 func TestCommon_IsSharedByAllOwners(t *testing.T) {
-	b, done := newBench(t, group())
-	defer done()
+	b := newBench(t, group())
 	owners := ownersOfPartition0(2)
 	put := func(value string) func(*Tx) error {
 		return writing(func(tx *Tx) { tx.Common().Put([]byte("r"), []byte(value)) })
 	}
 	refused := errors.New("refused")
 	var over Tx
-	for _, err := range []error{
-		b.callAs(owners[0], put("of the first")),
-		b.callAs(owners[0], writing(func(tx *Tx) { tx.Own().Put([]byte("r"), []byte("own")) })),
-	} {
-		must.OK(t, err)
-	}
-	if err := b.callAs(owners[1], func(tx *Tx) error { _ = put("undone")(tx); return refused }); !errors.Is(err, refused) {
-		t.Fatal(err)
-	}
+	must.OK(t, b.callAs(owners[0], put("of the first")))
+	must.OK(t, b.callAs(owners[0], writing(func(tx *Tx) { tx.Own().Put([]byte("r"), []byte("own")) })))
+	expect.Is(t, b.callAs(owners[1], func(tx *Tx) error { _ = put("undone")(tx); return refused }), refused, "a callback that fails")
 	for name, call := range map[string]func(func(*Tx) error) error{
 		"keyed": func(f func(*Tx) error) error { return b.callAs(owners[1], f) }, "batched": b.call,
 	} {
-		err := call(func(tx *Tx) error {
+		must.OK(t, call(func(tx *Tx) error {
 			over = *tx
 			value, err := tx.Common().Get([]byte("r"))
 			expect.Equal(t, string(value), "of the first", "%s: the value that the first owner's callback wrote", name)
 			return err
-		})
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		}))
 	}
 	over.s = nil
-	if _ = put("late")(&over); !errors.Is(over.Err(), errUsedAfter) {
-		t.Errorf("used after its callback: %v", over.Err())
-	}
+	_ = put("late")(&over)
+	expect.Is(t, over.Err(), errUsedAfter, "used after its callback")
 }

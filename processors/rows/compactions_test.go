@@ -62,9 +62,7 @@ func TestCompactions_AreBoundedForTheProcess(t *testing.T) {
 			}
 			filling.Wait()
 			expect.Equal(t, peak.Load(), int64(most), "compactions at once, of %d", done.Load())
-			if len(all.stores) > 0 || all.running > 0 {
-				t.Errorf("%d stores and %d compactions remain", len(all.stores), all.running)
-			}
+			expect.Equal(t, [2]int{len(all.stores), all.running}, [2]int{}, "remaining stores and compactions")
 		})
 	}
 }
@@ -104,9 +102,8 @@ func TestCompactions_MostUrgentStoreIsFirst(t *testing.T) {
 	}
 	busy := &compacting{all: all}
 	busy.Register(1, &fakeCompacting{})
-	if ok, _ := busy.TrySchedule(); !ok {
-		t.Fatal("a free slot was refused")
-	}
+	ok, _ := busy.TrySchedule()
+	expect.Equal(t, ok, true, "a free slot is granted")
 	add("optional", false, pebble.WaitingCompaction{Optional: true, Priority: 100, Score: 9})
 	add("low", false, pebble.WaitingCompaction{Priority: 70, Score: 9})
 	add("high, 1", false, pebble.WaitingCompaction{Priority: 80, Score: 1})
@@ -114,9 +111,8 @@ func TestCompactions_MostUrgentStoreIsFirst(t *testing.T) {
 	add("no longer waiting", true, pebble.WaitingCompaction{Priority: 90})
 	add("left", false, pebble.WaitingCompaction{Priority: 100})
 	handles["left"].Unregister()
-	if ok, _ := handles["low"].TrySchedule(); ok {
-		t.Error("a second slot was granted, want one")
-	}
+	ok, _ = handles["low"].TrySchedule()
+	expect.Equal(t, ok, false, "a second slot is granted")
 	want := []string{"high, 2", "high, 1", "low", "optional"}
 	busy.Done()
 	for i := 0; i < len(granted) && i < len(want); i++ {

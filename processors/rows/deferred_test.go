@@ -108,8 +108,7 @@ func TestPutAndSendLatest_SendsLastStateOfEachRow(t *testing.T) {
 	streams := must.Get(topics.Open(t.Context(), oneSchema{}))(t)
 	s := streams.UsersDeleted
 	s.Name = "out"
-	b, done := newBench(t, group())
-	defer done()
+	b := newBench(t, group())
 	put := func(row string, at schemas.Micros, result error) {
 		_ = b.callAs("k", func(tx *Tx) error {
 			_, err := tx.Own().Get([]byte(row)) // as callbacks do that change a row
@@ -129,7 +128,6 @@ func TestPutAndSendLatest_SendsLastStateOfEachRow(t *testing.T) {
 			sent = append(sent, must.Get(s.Decode(r.Value))(t).Time)
 		}
 	}
-	if len(sent) != 2 || sent[0] != 2 || sent[1] != 3 || b.pending.sentEmits() != 2 {
-		t.Errorf("sent %v, %d counted; want [2 3]", sent, b.pending.sentEmits())
-	}
+	expect.NoDiff(t, []schemas.Micros{2, 3}, sent, "sent")
+	expect.Equal(t, b.pending.sentEmits(), 2, "sent records")
 }

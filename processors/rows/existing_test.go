@@ -29,8 +29,7 @@ type listed struct {
 
 func newListed(t *testing.T, rows, filterBytes int) *listed {
 	t.Helper()
-	b, done := newBench(t, group())
-	t.Cleanup(done)
+	b := newBench(t, group())
 	l := &listed{b, &counting{reader: b.db}}
 	b.state.store, b.existing = l.store, newExisting(filterBytes)
 	l.write(t, 0, rows)

@@ -18,8 +18,7 @@ import (
 
 // A misplaced record with headers that are small on the wire but exceed the topic's limit is forwarded without them.
 func TestForward_DropsLargeHeaders(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
 	producer := must.Get(w.kafka.Client(manual, kgo.ProducerBatchMaxBytesFn(func(string) int32 { return 8 << 20 }),
 		kgo.ProducerBatchCompression(kgo.GzipCompression())))(t)
@@ -38,8 +37,7 @@ func TestForward_DropsLargeHeaders(t *testing.T) {
 
 // A misplaced record whose key and value together exceed the topic's limit goes to the dead-letter topic.
 func TestForward_SendsLongKeyToDeadLetters(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	r, _ := w.run(t, t.TempDir(), w.counter("t-in"))
 	producer := must.Get(w.kafka.Client(manual, kgo.ProducerBatchMaxBytesFn(func(string) int32 { return 8 << 20 }),
 		kgo.ProducerBatchCompression(kgo.GzipCompression())))(t)

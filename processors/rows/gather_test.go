@@ -28,8 +28,7 @@ func TestGather_JoinsItemsOfTransaction(t *testing.T) {
 	s := must.Get(topics.Open(t.Context(), oneSchema{}))(t).UsersDeleted
 	g := group()
 	g.Outputs = append(g.Outputs, s.Name)
-	b, done := newBench(t, g)
-	defer done()
+	b := newBench(t, g)
 	out := Gather(s, names)
 	add := func(partition int32, items ...string) error {
 		return b.callAs("k", func(tx *Tx) error {
@@ -67,15 +66,13 @@ func TestGather_JoinsItemsOfTransaction(t *testing.T) {
 	want := []string{"0 user:b 1", "1 user:a,c,d 1", "1 user:e 1"}
 	expect.NoDiff(t, want, got, "values")
 	b.pending.reset()
-	if must.OK(t, b.pending.emitGathered()); len(b.pending.emits) > 0 || b.pending.bytes() > 0 {
-		t.Error("a reset batch has items")
-	}
+	must.OK(t, b.pending.emitGathered())
+	expect.Equal(t, [2]int{len(b.pending.emits), b.pending.bytes()}, [2]int{}, "items and bytes of a reset batch")
 }
 
 // A record that cannot be encoded stops the group before the commit: nothing of the transaction is lost or half done.
 func TestGather_StopsAtRecordThatCannotBeEncoded(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	g, out := w.counter("t-in"), Gather(w.stream("t-out"), names)
 	g.Inputs = []Input{Keyed(w.stream("t-in"), func(tx *Tx, _ *schemas.DeletedUser) error {
 		out.Add(tx, 0, "\xff is not UTF-8", 1)
@@ -86,9 +83,7 @@ func TestGather_StopsAtRecordThatCannotBeEncoded(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	expect.Error(t, newRunner(t, w, t.TempDir(), g).Run(ctx), "gather t-out", "error")
-	if sent := len(w.read(t, "t-out")); sent > 0 {
-		t.Errorf("%d records were sent, want none", sent)
-	}
+	expect.Equal(t, len(w.read(t, "t-out")), 0, "records sent")
 	for _, rec := range w.read(t, "t-table") {
 		if len(rec.Key) > 0 && rec.Key[0] != separator {
 			t.Errorf("the row %q was committed", rec.Key)

@@ -1,7 +1,6 @@
 package rows
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -60,8 +59,7 @@ func ownerIn(partition int32) string {
 }
 
 func TestRetention_LostRecordsStopTheGroup(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	recordsDeletedUnread(t, w, func() { w.retain(t, w.ends(t)) })
 }
 
@@ -109,9 +107,7 @@ func TestIdleInput_DueIntervals(t *testing.T) {
 			checks = append(checks, rest)
 		}
 	}
-	if want := []int{1, 61, 101, 161}; !slices.Equal(checks, want) {
-		t.Errorf("checked after %v intervals, want %v", checks, want)
-	}
+	expect.NoDiff(t, []int{1, 61, 101, 161}, checks, "intervals with a check")
 }
 
 // The check of an idle input does not skip a record that is not applied yet.

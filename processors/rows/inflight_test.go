@@ -104,8 +104,7 @@ func TestInFlight_HasAgeOfOldestRecord(t *testing.T) {
 
 // Undelivered records are detected at the first check of their idle input, and no longer reported once they were delivered.
 func TestWaitingSeconds_ReportsUndeliveredRecords(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	w.send(t, "t-in", 0, 3, func(int) string { return ownerIn(0) })
 	r := newRunner(t, w, t.TempDir(), w.counter("t-out")) // reads another topic
 	start(t, r)

@@ -63,8 +63,7 @@ func testOversizedBatch(t *testing.T, produce produceZeros, n int, most int64, w
 
 // Each of several oversized batches is a dead letter, whether adjacent or in different partitions, before and during a run.
 func TestOversizedBatch_EachIsOneDeadLetter(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	users := []string{ownerIn(0), ownerIn(1)}
 	put := func(owner string) {
 		t.Helper()

@@ -42,8 +42,7 @@ func (r fakeRecord) Headers() goka.Headers { return nil }
 // newPartition returns a partition without Kafka. The writes of its callbacks stay pending.
 func newPartition(t testing.TB, g Group) *partition {
 	t.Helper()
-	b, done := newBench(t, g)
-	t.Cleanup(done)
+	b := newBench(t, g)
 	r := &Runner{cfg: DefaultConfig(), topo: b.topo, log: silent()}
 	r.meter = must.Get(newMeter(nil, g.Name))(t)
 	run := &groupRun{r: r}
@@ -171,13 +170,9 @@ func TestEmitRetry_IsNotMisplaced(t *testing.T) {
 	must.OK(t, p.state.end(&tx, nil))
 	before := b.mark()
 	p.forward(fakeRecord{topic: "in", key: "key", at: time.UnixMilli(5)}, 1, nil)
-	if b.misplaced != 1 || len(b.emits) != 2 {
-		t.Errorf("%d of %d records are misplaced, want 1 of 2", b.misplaced, len(b.emits))
-	}
+	expect.Equal(t, [2]int{b.misplaced, len(b.emits)}, [2]int{1, 2}, "misplaced records and all records")
 	b.undo(before)
-	if b.misplaced != 0 || len(b.emits) != 1 {
-		t.Errorf("%d of %d records are misplaced, want none of 1", b.misplaced, len(b.emits))
-	}
+	expect.Equal(t, [2]int{b.misplaced, len(b.emits)}, [2]int{0, 1}, "misplaced records and all records after the undo")
 	p.run.r.meter.committed(b, 0, true)
 	if got := p.run.r.meter.counters(); got.Misplaced != 0 || got.Emitted != 1 {
 		t.Errorf("%d records are counted as misplaced, %d as emitted; want 0 and 1", got.Misplaced, got.Emitted)
@@ -270,9 +265,7 @@ func TestHandle_PanicDiscardsBatch(t *testing.T) {
 		p.handle(fakeRecord{topic: "in", key: key, offset: 2, at: time.UnixMilli(5)}, 0, nil)
 		t.Error("the panic did not reach Goka")
 	}()
-	if b := p.seal(); b != nil {
-		t.Errorf("a batch of %d messages with writes of the record that panicked is sealed", b.messages)
-	}
+	expect.Equal(t, p.seal(), nil, "batch with writes of the record that panicked")
 	p.handle(fakeRecord{topic: "in", key: key, offset: 3, at: time.UnixMilli(5)}, 0, nil)
 	expect.Equal(t, p.applied[0], 1, "applied up to: no record is applied after the panic")
 }

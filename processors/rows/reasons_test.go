@@ -2,7 +2,6 @@ package rows
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 
@@ -28,9 +27,7 @@ func TestKinds_OmitVaryingParts(t *testing.T) {
 func TestReasons_AreBounded(t *testing.T) {
 	t.Parallel()
 	var r reasons
-	if got := r.snapshot(); got != nil {
-		t.Errorf("no counts: %v, want nil", got)
-	}
+	expect.NoDiff(t, nil, r.snapshot(), "no counts")
 	want := map[string]int64{otherReason: 40}
 	for i := range maxReasons + 20 {
 		reason := fmt.Sprint("reason ", i)
@@ -42,7 +39,5 @@ func TestReasons_AreBounded(t *testing.T) {
 	for i := range maxReasons + 20 {
 		r.count(fmt.Sprint("reason ", i))
 	}
-	if got := r.snapshot(); !maps.Equal(got, want) {
-		t.Errorf("%d reasons, want %d: %v", len(got), len(want), got)
-	}
+	expect.NoDiff(t, want, r.snapshot(), "counts by reason")
 }

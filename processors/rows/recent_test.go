@@ -1,9 +1,10 @@
 package rows
 
 import (
-	"bytes"
 	"fmt"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 // held returns the number and the size of the cached rows.
@@ -34,13 +35,11 @@ func TestRecentRows_AreBounded(t *testing.T) {
 	if rows, size := r.held(); size > 2*most || rows < 2 {
 		t.Errorf("%d bytes of %d rows are cached, want at most two generations of %d", size, rows, most)
 	}
-	if r.put([]byte("large"), make([]byte, most/8+1)); r.get([]byte("large")) != nil {
-		t.Error("a row of more than an eighth of a generation is cached")
-	}
+	r.put([]byte("large"), make([]byte, most/8+1))
+	expect.NoDiff(t, nil, r.get([]byte("large")), "a row of more than an eighth of a generation")
 	none := newRecentRows(0)
-	if none.put([]byte("row"), nil); none.get([]byte("row")) != nil {
-		t.Error("a cache without memory has a row")
-	}
+	none.put([]byte("row"), nil)
+	expect.NoDiff(t, nil, none.get([]byte("row")), "a row of a cache without memory")
 }
 
 // Cached rows that a batch changes have their new value and size.
@@ -53,10 +52,7 @@ func TestRecentRows_FollowTheBatch(t *testing.T) {
 	b.put(b.log("o"), "o", []byte("deleted"), nil, true)
 	b.put(b.log("other"), "other", []byte("row"), nil, false)
 	r.apply(b)
-	if got := r.get([]byte("o\x00row")); !bytes.Equal(got, make([]byte, 5000)) {
-		t.Errorf("got %d bytes, want the bytes of the batch", len(got))
-	}
-	if rows, size := r.held(); size != r.bytes || rows != 1 {
-		t.Errorf("%d bytes of %d rows are cached, and %d counted", size, rows, r.bytes)
-	}
+	expect.NoDiff(t, make([]byte, 5000), r.get([]byte("o\x00row")), "row of the batch")
+	rows, size := r.held()
+	expect.Equal(t, [2]int{rows, size}, [2]int{1, r.bytes}, "cached rows and bytes")
 }

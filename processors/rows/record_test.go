@@ -28,8 +28,7 @@ func TestRecord_RoundTrip(t *testing.T) {
 	streams := must.Get(topics.Open(t.Context(), oneSchema{}))(t)
 	s := streams.UsersDeleted
 	s.Name = "out"
-	b, done := newBench(t, group())
-	defer done()
+	b := newBench(t, group())
 	want := schemas.DeletedUser{User: "user:1", Time: 7}
 	must.OK(t, b.callAs("k", func(tx *Tx) error {
 		PutRecord(tx.Own(), []byte("put"), s, &want)
@@ -52,12 +51,8 @@ func TestRecord_RoundTrip(t *testing.T) {
 		if got := Record(tx.Own(), []byte("none"), s); got != nil || tx.Err() != nil {
 			t.Errorf("missing row: %v, %v", got, tx.Err())
 		}
-		if got := Record(tx.Own(), []byte("damaged"), s); got != nil {
-			t.Errorf("damaged row: %v", got)
-		}
-		if got := tx.Own().Load([]byte("put")); got != nil {
-			t.Errorf("a row after a failed read: %q, want none", got)
-		}
+		expect.NoDiff(t, nil, Record(tx.Own(), []byte("damaged"), s), "damaged row")
+		expect.NoDiff(t, nil, tx.Own().Load([]byte("put")), "a row after a failed read")
 		return nil
 	})
 	const wantErr = `read a record of out of "k": decode row "damaged": `
@@ -76,8 +71,7 @@ func (o *one) Pack(p *packed.Packer) {
 }
 
 func TestLoad_FailsTransaction(t *testing.T) {
-	b, done := newBench(t, group())
-	defer done()
+	b := newBench(t, group())
 	must.OK(t, b.callAs("k", func(tx *Tx) error {
 		PutValue(tx.Own(), []byte("good"), &one{7})
 		tx.Own().Put([]byte("damaged"), []byte{99})
@@ -94,12 +88,9 @@ func TestLoad_FailsTransaction(t *testing.T) {
 				t.Errorf("got %v, %v", row, found)
 			}
 			load(tx.Own())
-			if _, found := Load[one](tx.Own(), []byte("good")); found {
-				t.Errorf("a row was found after %s failed", name)
-			}
-			if names := LoadNames(tx.Own(), nil, 0); len(names) > 0 {
-				t.Errorf("rows %q were found after %s failed", names, name)
-			}
+			_, found := Load[one](tx.Own(), []byte("good"))
+			expect.Equal(t, found, false, "a row after %s failed", name)
+			expect.Equal(t, len(LoadNames(tx.Own(), nil, 0)), 0, "rows after %s failed", name)
 			return nil
 		})
 		if bad := new(schemas.BadRecordError); err == nil || errors.As(err, &bad) {

@@ -49,15 +49,13 @@ func TestRecoveries_ShareOneBar(t *testing.T) {
 	for s := range r.open {
 		r.remaining(s, 0)
 	}
-	if said[len(said)-1] != "done" || r.bar != nil {
-		t.Errorf("calls %q, want the bar done", said)
-	}
+	expect.Equal(t, said[len(said)-1], "done", "last of the calls %q", said)
+	expect.Equal(t, r.bar, nil, "bar")
 }
 
 // The progress of a recovery is shown from its first record to its last.
 func TestRecoveries_ShowStores(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	w.countFirst(t, t.TempDir(), 40)
 	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
 	bars, hours := &r.shared.recoveries, 0

@@ -294,8 +294,7 @@ func breakStore(p *partition) {
 // A commit that fails because the session and the grace time are over is not the error of Run. Run returns the error that
 // ended the session, which is what an operator needs to read.
 func TestRun_DoesNotReturnErrorOfLateCommit(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	p := r.slots[0].partition
@@ -306,19 +305,24 @@ func TestRun_DoesNotReturnErrorOfLateCommit(t *testing.T) {
 	must.OK(t, stop())
 }
 
-// topics.Wait and operators read a committed offset as proof that a record had its effect. Goka marks it when the
-// callback returns.
-func TestOffsets_AreCommittedAfterTheTransaction(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
-	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
-	held, release := make(chan struct{}, 1000), make(chan struct{})
+// holdCommits holds the end of each transaction until release is closed. Each transaction sends to held first.
+func holdCommits(r *Runner) (held, release chan struct{}) {
+	held, release = make(chan struct{}, 1000), make(chan struct{})
 	r.crash = func(at point) {
 		if at == beforeEnd {
 			held <- struct{}{}
 			<-release
 		}
 	}
+	return held, release
+}
+
+// topics.Wait and operators read a committed offset as proof that a record had its effect. Goka marks it when the
+// callback returns.
+func TestOffsets_AreCommittedAfterTheTransaction(t *testing.T) {
+	w := parallelWire(t)
+	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
+	held, release := holdCommits(r)
 	start(t, r)
 	whileRunning(t, r, "it is ready", func() bool { return r.Status().Ready })
 	var beats atomic.Int64
@@ -344,13 +348,7 @@ func TestClose_CommitsPendingBatch(t *testing.T) {
 	const first, then = 20, 30
 	w := newWire(t)
 	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
-	held, release := make(chan struct{}, 1000), make(chan struct{})
-	r.crash = func(at point) {
-		if at == beforeEnd {
-			held <- struct{}{}
-			<-release
-		}
-	}
+	held, release := holdCommits(r)
 	stop := start(t, r)
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	var parts []*partition
@@ -408,8 +406,7 @@ func TestRun_LeavesNoGoroutines(t *testing.T) {
 
 // The broker hangs during a commit. Run returns within its grace time, and the records are later processed once.
 func TestRun_StopsWhileBrokerHangs(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	release := make(chan struct{})

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -20,8 +19,7 @@ import (
 )
 
 func TestRun_CountersAndOutputsAreExact(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	r, stop := w.run(t, t.TempDir(), w.counter("t-in", "t-in2"))
 	const users, each = 50, 20
 	w.send(t, "t-in", 0, users*each/2, func(i int) string { return user(i % users) })
@@ -29,13 +27,10 @@ func TestRun_CountersAndOutputsAreExact(t *testing.T) {
 	for u := range users {
 		eventually.True(t, user(u)+" is counted", func() bool { return count(t, r, user(u)) == each })
 	}
-	if err := stop(); err != nil {
-		t.Fatalf("Run: %v", err)
-	}
+	must.OK(t, stop())
 	w.emittedOnce(t, users*each)
-	if got := r.Status().Counters; got.Records != users*each || got.Emitted != users*each || got.DeadLetters != 0 {
-		t.Errorf("counters %+v", got)
-	}
+	got := r.Status().Counters
+	expect.Equal(t, [3]int64{got.Records, got.Emitted, got.DeadLetters}, [3]int64{users * each, users * each}, "counters")
 }
 
 // emittedOnce fails the test unless t-out contains the records 0 to n-1 once each, in their owners' partitions.
@@ -58,8 +53,7 @@ func (w *wire) emittedOnce(t testing.TB, n int) {
 }
 
 func TestDeadLetters_BadRecordIsUndone(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	g := Group{Name: "t", Outputs: []string{"t-out"}, Inputs: []Input{
 		Keyed(w.stream("t-in"), func(tx *Tx, rec *schemas.DeletedUser) error {
 			if _, err := add(tx.Own(), 1); err != nil {
@@ -106,16 +100,14 @@ func TestDeadLetters_BadRecordIsUndone(t *testing.T) {
 		}
 	}
 	expect.Equal(t, len(w.read(t, "t-out")), len(bad), "records emitted: those of a bad record are undone")
-	if got := r.Status().Counters; got.DeadLetters != int64(len(bad)) || got.Records != int64(len(all)) {
-		t.Errorf("counters %+v", got)
-	}
+	got := r.Status().Counters
+	expect.Equal(t, [2]int64{got.DeadLetters, got.Records}, [2]int64{int64(len(bad)), int64(len(all))}, "dead letters and records")
 }
 
 // Records that are longer than any group accepts, from an external producer, go to the dead-letter topic, truncated. The
 // records after them are processed.
 func TestDeadLetters_OversizedRecords(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	r, _ := w.run(t, t.TempDir(), w.counter("t-in"))
 	right := topics.Partition("user:1", testPartitions)
 	long := bytes.Repeat([]byte{'x'}, 3<<20)
@@ -142,8 +134,7 @@ func TestDeadLetters_OversizedRecords(t *testing.T) {
 }
 
 func TestEmit_CarriesOriginTime(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	start(t, newRunner(t, w, t.TempDir(), w.counter("t-in")))
 	external, derived := w.record(t, "t-in", "user:1", 0), w.record(t, "t-in", "user:1", 1)
 	external.Timestamp = time.UnixMilli(5000)
@@ -158,8 +149,7 @@ func TestEmit_CarriesOriginTime(t *testing.T) {
 
 // A batched record names its owners. An owner in another partition makes it a bad record and does not stop the group.
 func TestBatched_RejectsOwnerOfAnotherPartition(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	here, elsewhere := ownersOfPartition0(1)[0], user(0) // here: of partition 0
 	for i := 1; topics.Partition(elsewhere, testPartitions) == 0; i++ {
 		elsewhere = user(i)
@@ -185,8 +175,7 @@ func TestBatched_RejectsOwnerOfAnotherPartition(t *testing.T) {
 }
 
 func TestCommit_RecordLargerThanABatch(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	const rows, size = 600, 4 << 10
 	g := Group{Name: "t", Inputs: []Input{Keyed(w.stream("t-in"), func(tx *Tx, _ *schemas.DeletedUser) error {
 		value := bytes.Repeat([]byte{7}, size)
@@ -208,8 +197,7 @@ func TestCommit_RecordLargerThanABatch(t *testing.T) {
 }
 
 func TestStatus_CountsByReason(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	reg := prometheus.NewRegistry()
 	g := Group{Name: "t", Inputs: []Input{Keyed(w.stream("t-in"), func(tx *Tx, rec *schemas.DeletedUser) error {
 		tx.Count("bot")
@@ -224,22 +212,14 @@ func TestStatus_CountsByReason(t *testing.T) {
 	r := must.Get(New(w.config(t.TempDir()), env, g))(t)
 	other := g
 	other.Name = "other"
-	if _, err := New(w.config(t.TempDir()), env, other); err != nil {
-		t.Fatalf("second group of the process: %v", err)
-	}
+	must.Get(New(w.config(t.TempDir()), env, other))(t) // the second group of the process
 	start(t, r)
 	w.send(t, "t-in", 0, 5, func(int) string { return "user:1" })
 	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 5 })
 	status := r.Status()
-	if want := map[string]int64{"bot": 4}; !maps.Equal(status.Dropped, want) {
-		t.Errorf("dropped %v, want %v", status.Dropped, want)
-	}
-	if want := map[string]int64{"undone … of …": 1}; !maps.Equal(status.DeadLetters, want) {
-		t.Errorf("dead letters %v, want %v", status.DeadLetters, want)
-	}
-	if want := map[string]int64{"spared": 40}; !maps.Equal(status.Effects, want) {
-		t.Errorf("effects %v, want %v", status.Effects, want)
-	}
+	expect.NoDiff(t, map[string]int64{"bot": 4}, status.Dropped, "dropped")
+	expect.NoDiff(t, map[string]int64{"undone … of …": 1}, status.DeadLetters, "dead letters")
+	expect.NoDiff(t, map[string]int64{"spared": 40}, status.Effects, "effects")
 	families := must.Get(reg.Gather())(t)
 	got := map[string]float64{}
 	for _, f := range families {
@@ -261,37 +241,30 @@ func TestStatus_CountsByReason(t *testing.T) {
 }
 
 func TestNew_ReportsEveryProblem(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	cfg := DefaultConfig()
 	cfg.Dir, cfg.MaxBatchBytes = "", 1
 	_, err := New(cfg, w.env(t), Group{Inputs: []Input{{topic: "a"}, {topic: "a"}, {topic: "l", loop: true}}, Outputs: []string{""}})
-	if err == nil {
-		t.Fatal("no error")
-	}
 	for _, want := range []string{"dir: is empty", "max_batch_bytes: 1: want 64KiB to 8MiB", "name: empty", `input "a"`, `loop "l"`, `output ""`} {
-		expect.Contains(t, err.Error(), want, "error")
+		expect.Error(t, err, want, "New")
 	}
 }
 
 func TestRun_RejectsSecondRun(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	r, _ := w.run(t, t.TempDir(), w.counter("t-in"))
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	expect.Is(t, r.Run(t.Context()), errRunning, "Run")
 }
 
 func TestRun_NamesMissingTopic(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	_ = runFails(t, newRunner(t, w, t.TempDir(), w.counter("nowhere")), "nowhere")
 }
 
 // The group would read owners' rows in partitions that do not contain them.
 func TestRun_RejectsOtherPartitionCount(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	w.kafka.Partitions = testPartitions / 2
 	runFailsForGood(t, newRunner(t, w, t.TempDir(), w.counter("t-in")), "partitions, the configuration says")
 }

@@ -105,9 +105,7 @@ func TestBatch_ReleasesExcessMemory(t *testing.T) {
 	b.data = make([]byte, maxKept+1)
 	b.writes = make([]write, maxKept/writeBytes+1)
 	b.reset()
-	if cap(b.data) != 0 || cap(b.writes) != 0 {
-		t.Errorf("an empty batch keeps %d bytes and %d writes", cap(b.data), cap(b.writes))
-	}
+	expect.Equal(t, [2]int{cap(b.data), cap(b.writes)}, [2]int{}, "bytes and writes that an empty batch keeps")
 	f := &transactionRecords{}
 	for range maxReusedRecords + 1 {
 		f.next()

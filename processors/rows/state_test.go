@@ -29,26 +29,21 @@ type bench struct {
 	db *pebble.DB
 }
 
-type fatalf interface {
-	Helper()
-	Fatalf(format string, args ...any)
+type benchT interface {
+	must.T
+	expect.T
+	Cleanup(func())
 }
 
-func newBench(t fatalf, g Group) (*bench, func()) {
+func newBench(t benchT, g Group) *bench {
 	t.Helper()
-	db, err := pebble.Open("", &pebble.Options{FS: vfs.NewMem(), Logger: stored.Logger(silent(), "store")})
-	if err != nil {
-		t.Fatalf("open: %v", err)
-	}
-	topo, err := newTopology(g, testPartitions, topics.DeadLetters)
-	if err != nil {
-		t.Fatalf("topology: %v", err)
-	}
+	db := must.Get(pebble.Open("", &pebble.Options{FS: vfs.NewMem(), Logger: stored.Logger(silent(), "store")}))(t)
+	t.Cleanup(func() { _ = db.Close() })
+	topo := must.Get(newTopology(g, testPartitions, topics.DeadLetters))(t)
 	cfg := DefaultConfig()
-	b := &bench{db: db, state: state{
+	return &bench{db: db, state: state{
 		topo: topo, cfg: &cfg, common: CommonOwner(0, testPartitions), store: db, pending: newBatch(1), recent: newRecentRows(400), existing: newExisting(1 << 20),
 	}}
-	return b, func() { _ = db.Close() }
 }
 
 func (b *bench) originTime() int64 { return 1 }
@@ -73,24 +68,19 @@ func (b *bench) seal() {
 	}
 }
 
-func (b *bench) applyBatch(t fatalf) {
+func (b *bench) applyBatch(t benchT) {
 	t.Helper()
 	if b.committing == nil {
 		return
 	}
 	out := b.db.NewBatch()
 	order := b.committing.inOrder(nil)
-	if !slices.IsSortedFunc(order, func(x, y keyed) int {
+	sorted := slices.IsSortedFunc(order, func(x, y keyed) int {
 		return bytes.Compare(b.committing.at(b.committing.writes[x.write].key), b.committing.at(b.committing.writes[y.write].key))
-	}) {
-		t.Fatalf("writes to the store are not in the order of their keys")
-	}
-	if err := b.committing.copyTo(out, order); err != nil {
-		t.Fatalf("copy: %v", err)
-	}
-	if err := out.Commit(pebble.NoSync); err != nil {
-		t.Fatalf("commit: %v", err)
-	}
+	})
+	expect.Equal(t, sorted, true, "writes to the store are in the order of their keys")
+	must.OK(t, b.committing.copyTo(out, order))
+	must.OK(t, out.Commit(pebble.NoSync))
 	b.committed()
 }
 
@@ -118,8 +108,7 @@ func TestState_ReadsNewestWrite(t *testing.T) {
 	owners = slices.DeleteFunc(owners, func(o string) bool { return topics.Partition(o, testPartitions) != 0 })
 	rows := rapid.SampledFrom([]string{"", "a", "a\x00", "ab", "b", "b\xff", "b\xff\xff", "c", "\x00", "\xff", "\xff\xff"})
 	rapid.Check(t, func(t *rapid.T) {
-		b, done := newBench(t, group())
-		defer done()
+		b := newBench(t, group())
 		var hashes []uint64 // of the rows in the last snapshot
 		want := map[string]map[string]string{}
 		for _, o := range owners {
@@ -142,9 +131,7 @@ func TestState_ReadsNewestWrite(t *testing.T) {
 					return nil
 				})
 				if !fails {
-					if err != nil {
-						t.Fatalf("callback: %v", err)
-					}
+					must.OK(t, err)
 					want = next
 				}
 			},
@@ -155,9 +142,8 @@ func TestState_ReadsNewestWrite(t *testing.T) {
 					b.applyBatch(t)
 				}
 				var err error
-				if hashes, _, err = b.existing.scan(context.Background(), b.db); err != nil {
-					t.Fatal(err)
-				}
+				hashes, _, err = b.existing.scan(context.Background(), b.db)
+				must.OK(t, err)
 			},
 			"end it": func(t *rapid.T) {
 				if b.existing.scanning {
@@ -237,9 +223,7 @@ func scanSame(t *rapid.T, o Owner, m map[string]string, s Scan) {
 		if clobber {
 			name := append(bytes.Clone(row), 'x')
 			o.Put(name, []byte("w"))
-			if _, err := o.Get(name); err != nil {
-				t.Fatalf("get while scanning: %v", err)
-			}
+			must.Get(o.Get(name))(t)
 			m[string(name)] = "w"
 		}
 		return true
@@ -268,8 +252,7 @@ func same(t *rapid.T, b *bench, owner string, want map[string]string) {
 
 // Each row is sent once, with its last write.
 func TestState_ReplacedWritesAreNotSent(t *testing.T) {
-	b, done := newBench(t, group())
-	defer done()
+	b := newBench(t, group())
 	for i := range 5 {
 		must.OK(t, b.callAs("k", func(tx *Tx) error {
 			if _, err := tx.Own().Get([]byte("n")); err != nil {
@@ -321,15 +304,10 @@ func TestTx_RejectsOtherOwners(t *testing.T) {
 		{name: "no such partition", call: batched(func(tx *Tx) { tx.EmitTo("out", 4, "k", nil) }), want: "partition 4 of 4"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b, done := newBench(t, group())
-			defer done()
+			b := newBench(t, group())
 			err := c.call(b)
-			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-				t.Errorf("error %v, want one with %q", err, c.want)
-			}
-			if bad := new(schemas.BadRecordError); errors.As(err, &bad) != c.bad {
-				t.Errorf("bad record %v, want %v", !c.bad, c.bad)
-			}
+			expect.Error(t, err, c.want, "callback")
+			expect.Equal(t, errors.As(err, new(*schemas.BadRecordError)), c.bad, "a bad record")
 			if written := len(b.pending.writes) + len(b.pending.emits); err != nil && written != 0 {
 				t.Errorf("%d writes of a failed callback remain", written)
 			}
@@ -357,16 +335,11 @@ func TestTx_Limits(t *testing.T) {
 		{"too many bytes", func(tx *Tx) { tx.Own().Put(long(4000), nil); tx.Emit("out", string(long(1000)), nil) }, "more than 5000 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b, done := newBench(t, group())
-			defer done()
+			b := newBench(t, group())
 			b.cfg = &cfg
 			err := b.callAs("k", writing(c.call))
-			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-				t.Errorf("error %v, want one with %q", err, c.want)
-			}
-			if bad := new(schemas.BadRecordError); err != nil && !errors.As(err, &bad) {
-				t.Errorf("error %v is not a BadRecordError", err)
-			}
+			expect.Error(t, err, c.want, "callback")
+			expect.Equal(t, errors.As(err, new(*schemas.BadRecordError)), c.want != "", "a bad record")
 		})
 	}
 }
@@ -379,8 +352,7 @@ func TestTx_Room(t *testing.T) {
 		bad  bool
 	}{{"exactly", 0, false}, {"one byte more", 1, true}} {
 		t.Run(c.name, func(t *testing.T) {
-			b, done := newBench(t, group())
-			defer done()
+			b := newBench(t, group())
 			b.cfg = &Config{MaxRecordWrites: 5, MaxRecordWriteBytes: 100, MaxValueBytes: 100}
 			err := b.callAs("k", func(tx *Tx) error {
 				puts(tx, 2)
@@ -390,9 +362,7 @@ func TestTx_Room(t *testing.T) {
 				tx.Emit("out", "k", make([]byte, bytes-len("k")+c.more))
 				return nil
 			})
-			if (err != nil) != c.bad {
-				t.Errorf("got %v, want an error: %v", err, c.bad)
-			}
+			expect.Equal(t, err != nil, c.bad, "callback fails")
 		})
 	}
 }
@@ -404,8 +374,7 @@ func puts(tx *Tx, n int) {
 }
 
 func TestTx_UnusableAfterCallback(t *testing.T) {
-	b, done := newBench(t, group())
-	defer done()
+	b := newBench(t, group())
 	var own Owner
 	must.OK(t, b.callAs("k", func(tx *Tx) error { own = tx.Own(); return nil }))
 	for name, use := range map[string]func(){
@@ -413,9 +382,8 @@ func TestTx_UnusableAfterCallback(t *testing.T) {
 		"get": func() { _, _ = own.Get(nil) },
 	} {
 		use()
-		if rows, bytes := b.tx.Room(); rows != 0 || bytes != 0 {
-			t.Errorf("Room: %d rows and %d bytes, want none", rows, bytes)
-		}
+		rows, bytes := b.tx.Room()
+		expect.Equal(t, [2]int{rows, bytes}, [2]int{}, "Room")
 		expect.Is(t, b.callAs("k", func(*Tx) error { return nil }), errUsedAfter, "%s: the next callback", name)
 		must.OK(t, b.callAs("k", func(*Tx) error { return nil }))
 	}
@@ -424,8 +392,7 @@ func TestTx_UnusableAfterCallback(t *testing.T) {
 
 // A failed write prevents all later ones, and reads return its error.
 func TestTx_StopsAfterFailedWrite(t *testing.T) {
-	b, done := newBench(t, group())
-	defer done()
+	b := newBench(t, group())
 	err := b.callAs("k", func(tx *Tx) error {
 		tx.Own().Put([]byte("first"), nil)
 		tx.Emit("x", "k", nil)
@@ -448,8 +415,7 @@ func TestTx_StopsAfterFailedWrite(t *testing.T) {
 func TestMemory_IsDiscardedWithUndoneCallback(t *testing.T) {
 	g := group()
 	g.Memory = func() any { return new(int) }
-	b, done := newBench(t, g)
-	defer done()
+	b := newBench(t, g)
 	add := func(fails error) {
 		_ = b.callAs("k", func(tx *Tx) error {
 			*tx.Memory().(*int)++
@@ -480,9 +446,7 @@ func TestTimerName_SortsByTimeThenOwner(t *testing.T) {
 	names := [][]byte{
 		timerName(-5, "b", nil), timerName(0, "a", []byte("x")), timerName(0, "b", nil), timerName(7, "a", nil), timerName(1<<40, "a", nil),
 	}
-	if !slices.IsSortedFunc(names, bytes.Compare) {
-		t.Errorf("not in order: %q", names)
-	}
+	expect.Equal(t, slices.IsSortedFunc(names, bytes.Compare), true, "order of %q", names)
 	got, err := parseTimer(timerName(-5, "user:1", []byte("a\x00b")))
 	if want := (timer{micros: -5, owner: "user:1", name: []byte("a\x00b")}); err != nil || got.micros != want.micros || got.owner != want.owner || !bytes.Equal(got.name, want.name) {
 		t.Errorf("parsed %+v, %v; want %+v", got, err, want)

@@ -108,9 +108,7 @@ func TestStore_DamagedIsRebuilt(t *testing.T) {
 			runUntilDone(t, w, r, users*rounds)
 			w.emittedOnce(t, users*rounds)
 			expect.Equal(t, w.storesEqualLog(t, dir), testPartitions, "stores")
-			if got := removed.Load() == 0; got != c.intact {
-				t.Errorf("%d stores removed, want some for damage and none for an older state", removed.Load())
-			}
+			expect.Equal(t, removed.Load() == 0, c.intact, "no store is removed, of %d", removed.Load())
 		})
 	}
 }
@@ -253,9 +251,7 @@ func TestDisk_RefusedWritesStopTheGroup(t *testing.T) {
 				t.Errorf("Run: %v, want a DiskError that names %s", err, dir)
 			}
 			expect.Is(t, r.Run(t.Context()), refusal, "Run on the same disk")
-			if after := len(w.read(t, "t-out")); after != before {
-				t.Errorf("%d records emitted after the disk refused, want none", after-before)
-			}
+			expect.Equal(t, len(w.read(t, "t-out")), before, "records emitted when the disk refuses")
 			refuses.Store(false)
 			runUntilDone(t, w, r, 20)
 			w.emittedOnce(t, 20)
@@ -286,8 +282,7 @@ func TestStore_FailedOpenReleasesResources(t *testing.T) {
 }
 
 func TestDisk_FullStopsCommits(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	r := newRunner(t, w, t.TempDir(), w.counter("t-in"))
 	var free atomic.Int64
 	free.Store(1 << 40)

@@ -143,7 +143,6 @@ func TestTimers_DroppedTimerDoesNotFire(t *testing.T) {
 	g := w.timerGroup(f, func(tx *Tx, o Owner, name []byte, at time.Time) error {
 		if string(name) == "400" { // the first drops the second, which is due in the same tick
 			o.DropTimer(at, []byte("second"))
-			return nil
 		}
 		return nil
 	})
@@ -161,9 +160,7 @@ func TestTimers_DroppedTimerDoesNotFire(t *testing.T) {
 	eventually.True(t, "the last have fired", func() bool { return count(t, r, "user:1") == 1 && count(t, r, "user:2") == 2 })
 	got := f.names()
 	slices.Sort(got) // they are in different partitions
-	if want := []string{"user:1/400", "user:2/900", "user:2/second"}; !slices.Equal(got, want) {
-		t.Errorf("fired %v, want %v", got, want)
-	}
+	expect.NoDiff(t, []string{"user:1/400", "user:2/900", "user:2/second"}, got, "fired")
 }
 
 func TestTimers_BadTimerGoesToDeadLetters(t *testing.T) {
@@ -208,9 +205,7 @@ func TestTick_TimestampDecides(t *testing.T) {
 	}
 	tick(time.UnixMilli(1))
 	eventually.True(t, "the tick of 1970 is applied", func() bool { return r.Status().Counters.Records == 2 })
-	if got := f.names(); len(got) != 0 {
-		t.Errorf("fired %v by a tick of 1970", got)
-	}
+	expect.Equal(t, len(f.names()), 0, "timers fired by a tick of 1970")
 	tick(time.Now().Add(2 * time.Hour))
 	eventually.True(t, "it has fired", func() bool { return count(t, r, "user:1") == 1 })
 }
@@ -261,8 +256,7 @@ func (w *wire) holdTicks(t *testing.T) (held func() int64, release func()) {
 func TestSetTimer_RequiresTimerFunc(t *testing.T) {
 	g := group()
 	g.Timer = nil
-	b, done := newBench(t, g)
-	defer done()
+	b := newBench(t, g)
 	err := b.callAs("k", func(tx *Tx) error { tx.Own().SetTimer(time.Now(), nil); return nil })
 	expect.Error(t, err, "no Timer", "error")
 }

@@ -232,9 +232,7 @@ func drive(t testing.TB, w *wire, perSecond int) *driver {
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
-				if err := producer.Flush(context.WithoutCancel(ctx)); err != nil {
-					t.Error(err)
-				}
+				expect.Error(t, producer.Flush(context.WithoutCancel(ctx)), "", "Flush")
 				return
 			}
 		}
@@ -326,9 +324,7 @@ func (d *driver) holdsRows(t testing.TB) map[string]int64 {
 		}
 	}
 	for u := range d.users {
-		if got := number(rows[user(u)+"\x00n"]); int64(got) != want[user(u)] {
-			t.Errorf("%s is counted %d times, want %d", user(u), got, want[user(u)])
-		}
+		expect.Equal(t, int64(number(rows[user(u)+"\x00n"])), want[user(u)], "count of %s", user(u))
 		newest := 0
 		for key := range rows {
 			if strings.HasPrefix(key, user(u)+"\x00e") {

@@ -2,7 +2,6 @@ package rows
 
 import (
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -123,9 +122,7 @@ func TestTrace_EndsWithoutACommit(t *testing.T) {
 	for i, value := range []string{"valid", "broken", "after the error"} {
 		p.handle(headed{fakeRecord{topic: "in", key: key, offset: int64(i), at: time.UnixMilli(5)}, headers}, 0, []byte(value))
 	}
-	if got := describe(spans.Ended()); !slices.Equal(got, []string{"*errors.errorString"}) {
-		t.Errorf("spans ended when the callback failed: %q, want that of the failed record", got)
-	}
+	expect.NoDiff(t, []string{"*errors.errorString"}, describe(spans.Ended()), "spans ended when the callback failed")
 	p.failTraces()
 	expect.NoDiff(t, []string{"*errors.errorString", notCommitted}, describe(spans.Ended()), "spans ended at the end")
 	expect.Equal(t, len(spans.Started()), 2, "spans started: the third record was not processed")

@@ -30,8 +30,7 @@ func (w *wire) twin() Group {
 }
 
 func TestView_ReadsOneCommitAtATime(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	r, _ := w.run(t, t.TempDir(), w.twin())
 	owner, n := user(1), 3000
 	for i := range n { // no wait: they arrive while the view is read
@@ -56,9 +55,8 @@ func TestView_ReadsOneCommitAtATime(t *testing.T) {
 			last = sum
 			return nil
 		})
-		var gone *NotOwnerError
-		if err != nil && !errors.As(err, &gone) {
-			t.Fatal(err)
+		if !errors.Is(err, schemas.ErrNotOwner) {
+			must.OK(t, err)
 		}
 		reads++
 		if last < n {
@@ -75,13 +73,11 @@ func TestView_ReadsOneCommitAtATime(t *testing.T) {
 }
 
 func TestHasRows(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	r := newRunner(t, w, t.TempDir(), w.twin())
-	var gone *NotOwnerError
-	if found, err := HasRows(t.Context(), r.View(), user(1)); found || !errors.As(err, &gone) {
-		t.Errorf("partition of another process: got %t, %v, want a NotOwnerError", found, err)
-	}
+	found, err := HasRows(t.Context(), r.View(), user(1))
+	expect.Equal(t, found, false, "partition of another process has rows")
+	expect.Is(t, err, schemas.ErrNotOwner, "partition of another process")
 	start(t, r)
 	w.client.Produce(t.Context(), w.record(t, "t-in", user(1), 0), nil)
 	eventually.True(t, "the owner has rows", func() bool {
@@ -95,8 +91,7 @@ func TestHasRows(t *testing.T) {
 }
 
 func TestView_Owners(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	r := newRunner(t, w, t.TempDir(), w.twin())
 	owners := func(prefix string, most int) (list []string, err error) {
 		for p := range int32(len(r.slots)) {
@@ -108,10 +103,9 @@ func TestView_Owners(t *testing.T) {
 		slices.Sort(list)
 		return list, err
 	}
-	var gone *NotOwnerError
-	if list, err := owners("user:", 9); len(list) > 0 || !errors.As(err, &gone) {
-		t.Errorf("partitions of another process: got %q, %v, want a NotOwnerError", list, err)
-	}
+	list, err := owners("user:", 9)
+	expect.NoDiff(t, nil, list, "partitions of another process")
+	expect.Is(t, err, schemas.ErrNotOwner, "partitions of another process")
 	start(t, r)
 	for _, i := range []int{1, 12, 125, 2, 12} {
 		w.client.Produce(t.Context(), w.record(t, "t-in", user(i), 0), nil)
@@ -120,17 +114,16 @@ func TestView_Owners(t *testing.T) {
 		list, err := owners("user:", 9)
 		return err == nil && slices.Equal(list, []string{"user:1", "user:12", "user:125", "user:2"})
 	})
-	expect.NoDiff(t, []string{"user:12", "user:125"}, must.Get(owners("user:12", 9))(t), "owners with the prefix")
+	list, err = owners("user:12", 9)
+	must.OK(t, err)
+	expect.NoDiff(t, []string{"user:12", "user:125"}, list, "owners with the prefix")
 	for _, p := range []int32{-1, int32(len(r.slots))} { // of a process with another number of partitions
-		if err := r.View().Owners(t.Context(), p, "user:", nil); !errors.As(err, &gone) {
-			t.Errorf("partition %d: got %v, want a NotOwnerError", p, err)
-		}
+		expect.Is(t, r.View().Owners(t.Context(), p, "user:", nil), schemas.ErrNotOwner, "partition %d", p)
 	}
 }
 
 func TestView_NotOwner(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	r := newRunner(t, w, t.TempDir(), w.twin())
 	notHere := func(when string) {
 		t.Helper()
@@ -175,9 +168,7 @@ func TestView_Since(t *testing.T) {
 	r := Runner{slots: make([]slot, 2)}
 	began := r.assigned(1, 7)
 	for turn := int32(8); turn < 10; turn++ {
-		if since := r.assigned(1, turn); !since.Equal(began) {
-			t.Errorf("generation %d after its predecessor: owned since %s, want %s", turn, since, began)
-		}
+		expect.Equal(t, r.assigned(1, turn), began, "generation %d after its predecessor: owned since", turn)
 	}
 	for _, turn := range []int32{11, 2, 2} { // one is missing; the group was recreated; another process with the same name
 		since := r.assigned(1, turn)
@@ -192,8 +183,7 @@ func TestView_Since(t *testing.T) {
 }
 
 func TestView_ReturnsErrorsOfItsCaller(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
+	w := parallelWire(t)
 	r, _ := w.run(t, t.TempDir(), w.twin())
 	eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 	ctx, cancel := context.WithCancel(t.Context())
@@ -216,9 +206,7 @@ func TestSnapshot_NestedScans(t *testing.T) {
 	s := &snapshot{rows: db.NewSnapshot(), owner: "u"}
 	var got []string
 	scan := func(sc Scan, visit func(row string) bool) {
-		if err := s.Scan(sc, func(row, _ []byte) bool { got = append(got, string(row)); return visit(string(row)) }); err != nil {
-			t.Error(err)
-		}
+		must.OK(t, s.Scan(sc, func(row, _ []byte) bool { got = append(got, string(row)); return visit(string(row)) }))
 	}
 	all := func(string) bool { return true }
 	scan(Scan{Prefix: []byte("b"), Limit: 2}, all)

@@ -46,6 +46,13 @@ func newWire(t testing.TB) *wire {
 	return w
 }
 
+// parallelWire returns a wire for a parallel test.
+func parallelWire(t *testing.T) *wire {
+	t.Helper()
+	t.Parallel()
+	return newWire(t)
+}
+
 // manual is for producers that set the partition.
 var manual = kgo.RecordPartitioner(kgo.ManualPartitioner())
 
@@ -163,10 +170,7 @@ func runFails(t *testing.T, r *Runner, texts ...string) error {
 // runFailsForGood is runFails for a fatal error.
 func runFailsForGood(t *testing.T, r *Runner, texts ...string) {
 	t.Helper()
-	var fatal *FatalError
-	if err := runFails(t, r, texts...); !errors.As(err, &fatal) {
-		t.Errorf("Run: %v, want a fatal error", err)
-	}
+	expect.Equal(t, errors.As(runFails(t, r, texts...), new(*FatalError)), true, "a fatal error")
 }
 
 func newRunner(t testing.TB, w *wire, dir string, g Group) *Runner {
@@ -240,8 +244,8 @@ func count(t testing.TB, r *Runner, owner string) int {
 		n = int(number(value))
 		return err
 	})
-	if _, gone := err.(*NotOwnerError); err != nil && !gone {
-		t.Fatal(err)
+	if !errors.Is(err, schemas.ErrNotOwner) {
+		must.OK(t, err)
 	}
 	return n
 }
