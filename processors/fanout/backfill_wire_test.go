@@ -31,13 +31,8 @@ func TestBackfill_BoundedForTogglingFollower(t *testing.T) {
 	}
 	proctest.Publish(w, w.Streams.Follows, author, events...)
 	w.WaitIdle()
-	delivered := func() int {
-		list, _ := deliveries(t, w, author)
-		return len(list)
-	}
-	if got := delivered(); got != immediate*pins {
-		t.Errorf("%d pins delivered, want %d backfills of %d", got, immediate, pins)
-	}
+	delivered := func() int { return len(deliveries(t, w, author)) }
+	expect.Equal(t, delivered(), immediate*pins, "pins delivered by %d backfills of %d", immediate, pins)
 	announce(w, author, pinOf(author, pins, pins)) // the fan does not follow at this time
 	w.WaitIdle()
 	publish(w, follow("last", toggles, fan, schemas.Follow, author))
@@ -66,17 +61,11 @@ func TestDeferredBackfill_SkipsFormerFollower(t *testing.T) {
 		publish(w, follow(fmt.Sprint(i), schemas.Micros(i), fan, []schemas.Verb{schemas.Follow, schemas.Unfollow}[i%2], author))
 	}
 	w.WaitIdle()
-	before, _ := deliveries(t, w, author)
+	before := deliveries(t, w, author)
 	w.Tick(topics.Fanout, author, time.Now().Add(2*time.Hour))
 	w.WaitIdle()
-	if after, _ := deliveries(t, w, author); len(after) != len(before) {
-		t.Errorf("%d pins delivered to a user who does not follow", len(after)-len(before))
-	}
-	for _, row := range w.Rows(topics.Fanout, author) {
-		if row.Name[0] == 'h' {
-			t.Errorf("the budget %q remains", row.Name)
-		}
-	}
+	expect.NoDiff(t, before, deliveries(t, w, author), "deliveries to a user who does not follow")
+	expect.NoDiff(t, nil, rowsOf(w, author, 'h'), "budgets that remain")
 }
 
 // The pools request a backfill after each follow of a user who was inactive before. These requests count like follows. A
@@ -96,12 +85,8 @@ func TestBackfill_BoundedForUnawaitedRequests(t *testing.T) {
 		publishRequest(schemas.NotAwaited)
 	}
 	w.WaitIdle()
-	if list, _ := deliveries(t, w, author); len(list) != 1+5 {
-		t.Errorf("%d pins delivered, want one by the follow and 5 for the requests", len(list))
-	}
+	expect.Equal(t, len(deliveries(t, w, author)), 1+5, "pins delivered: one by the follow and 5 for the requests")
 	publishRequest(base)
 	w.WaitIdle()
-	if list, _ := deliveries(t, w, author); len(list) != 1+5+1 {
-		t.Errorf("%d pins delivered, want one more for the request that a chunk awaits", len(list))
-	}
+	expect.Equal(t, len(deliveries(t, w, author)), 1+5+1, "pins delivered with the request that a chunk awaits")
 }

@@ -5,15 +5,17 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// newErasing starts the group with a delayed global table.
+// newErasing starts the group with a delayed global table, for a parallel test.
 func newErasing(t *testing.T) *proctest.Wire {
 	t.Helper()
+	t.Parallel()
 	w := proctest.New(t)
 	cfg := fanout.DefaultConfig()
 	w.Start("a", relay(w), fanout.Group(cfg, w.Kafka.Partitions, w.Streams, deletedtest.Of()))
@@ -27,7 +29,6 @@ func erase(w *proctest.Wire, owner string, step schemas.ErasureStep, user schema
 
 // The erasure marks the user as deleted before the record of the topic users-deleted arrives.
 func TestErase_LateEdgesOfErasedFollowerLeaveNoRows(t *testing.T) {
-	t.Parallel()
 	w := newErasing(t)
 	const user, followee = schemas.UserID("user:deleted"), "board:b"
 	publish(w, follow("follow", 1, user, schemas.Follow, followee))
@@ -41,13 +42,10 @@ func TestErase_LateEdgesOfErasedFollowerLeaveNoRows(t *testing.T) {
 		follow("late-block", 3, user, schemas.Block, followee))
 	proctest.Publish(w, w.Streams.EdgeWeights, followee, &schemas.EdgeWeight{Followee: followee, User: user, Weight: 4, Time: base})
 	w.WaitIdle()
-	for _, r := range w.Rows(topics.Fanout, followee) {
-		t.Errorf("row %q remains", r.Name)
-	}
+	expect.NoDiff(t, []proctest.Row{}, w.Rows(topics.Fanout, followee), "rows that remain")
 }
 
 func TestErase_LateEventsOfErasedFolloweeLeaveNoRows(t *testing.T) {
-	t.Parallel()
 	w := newErasing(t)
 	const user = schemas.UserID("user:deleted")
 	announce(w, schemas.Followee(user), pinOf(user, 1, 1))
@@ -59,30 +57,22 @@ func TestErase_LateEventsOfErasedFolloweeLeaveNoRows(t *testing.T) {
 		Followee: schemas.Followee(user), User: "user:fan", Weight: 4, Time: base,
 	})
 	w.WaitIdle()
-	for _, r := range w.Rows(topics.Fanout, string(user)) {
-		t.Errorf("row %q remains", r.Name)
-	}
+	expect.NoDiff(t, []proctest.Row{}, w.Rows(topics.Fanout, string(user)), "rows that remain")
 	deleted := map[schemas.ID]bool{}
 	for _, r := range proctest.Drain(w, w.Streams.Pins) {
 		deleted[r.Value.Object] = r.Value.Verb == schemas.Delete
 	}
-	if !deleted["pin:1"] || !deleted["pin:2"] {
-		t.Errorf("deleted pins: %v, want pin:1 and the late pin:2", deleted)
-	}
+	expect.NoDiff(t, map[schemas.ID]bool{"pin:1": true, "pin:2": true}, deleted, "deleted pins: the late one, too")
 }
 
 // A store that orders writes by event time would keep an edge that is later than its erasure.
 func TestErase_ErasedEdgeIsNotEarlierThanFutureEdge(t *testing.T) {
-	t.Parallel()
 	w := newErasing(t)
 	ahead := schemas.MicrosOf(time.Now().Add(4 * time.Minute))
-	for _, e := range []*schemas.FollowEvent{
+	publish(w,
 		follow("follow", ahead-base, "user:fan", schemas.Follow, "user:deleted"),
 		follow("block", ahead-base, "user:fan", schemas.Block, "user:deleted"),
-		follow("blocked", ahead-base, "user:deleted", schemas.Block, "user:fan"),
-	} {
-		publish(w, e)
-	}
+		follow("blocked", ahead-base, "user:deleted", schemas.Block, "user:fan"))
 	w.WaitIdle()
 	erase(w, "user:deleted", schemas.EraseUser, "user:deleted")
 	erase(w, "user:fan", schemas.EraseFollower, "user:deleted")

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
@@ -50,9 +49,7 @@ func TestQueue_DamagedRowStopsPartition(t *testing.T) {
 		return len(ended) > 0 || len(w.Records(topics.DeadLetters)) > 0
 	})
 	stop()
-	if err, want := <-ended, `read a record of fanout-loop of "user:1": decode row "q`; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("the group returned %v, want an error with %s", err, want)
-	}
+	expect.Error(t, <-ended, `read a record of fanout-loop of "user:1": decode row "q`, "the group")
 	for _, l := range proctest.Drain(w, w.Streams.DeadLetters) {
 		t.Errorf("dead letter: %s", l.Value.Reason)
 	}
@@ -77,7 +74,5 @@ func TestQueueRow_WithdrawalsFirstThenBestScore(t *testing.T) {
 		return queueRow(followee, &schemas.DeliveredPin{Pin: "pin:1", BaseScore: score, PinContent: schemas.PinContent{Facets: schemas.Facets{Author: author}}})
 	}
 	want := [][]byte{row("user:2", 1), row(followee, 2), row(followee, 1)}
-	if !slices.IsSortedFunc(want, bytes.Compare) {
-		t.Errorf("rows are out of order: %q", want)
-	}
+	expect.Equal(t, slices.IsSortedFunc(want, bytes.Compare), true, "order of the rows %q", want)
 }

@@ -26,9 +26,8 @@ func TestRecentOf_Withdrawn(t *testing.T) {
 	}
 	deleted := bowl
 	deleted.Deleted = true
-	if r := recentOf(&schemas.Publication{Followee: "user:ada", PinVersion: deleted}, time.Second); !r.withdrawn {
-		t.Error("a deleted pin is not withdrawn")
-	}
+	r := recentOf(&schemas.Publication{Followee: "user:ada", PinVersion: deleted}, time.Second)
+	expect.Equal(t, r.withdrawn, true, "a deleted pin is withdrawn")
 }
 
 func TestParseRecent_RoundTrip(t *testing.T) {

@@ -31,9 +31,7 @@ func TestRecipients_GroupsFollowersByPartition(t *testing.T) {
 			first = min(first, (p-from+partitions)%partitions)
 			d := &want[p]
 			d.Users, d.Weights = append(d.Users, user), append(d.Weights, weight)
-			if got := schemas.UserID(r.last); got != user {
-				t.Fatalf("last is %q, want %q", got, user)
-			}
+			expect.Equal(t, schemas.UserID(r.last), user, "last")
 		}
 		share := (from + first) % partitions
 		if first == partitions {

@@ -2,7 +2,6 @@ package fanout_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -24,26 +23,11 @@ func TestWalk_ContinuesWithoutStalledPartition(t *testing.T) {
 	m := w.Start("fanout", group(w, fanout.Config{
 		ScoreHalfLife: halfLife, StepFollowers: 2, MaxRecentPublications: 100, PullThreshold: never, StepTimeout: time.Hour,
 	}))
-	var want []delivered
-	for u := range followers {
-		publish(w, follow(fmt.Sprint(u), 0, schemas.UserID(fmt.Sprintf("user:%d", u)), schemas.Follow, author))
-	}
-	w.WaitIdle()
-	for n := range pins {
-		p := pinOf(author, n, schemas.Micros(n))
-		announce(w, author, p)
-		for u := range followers {
-			want = append(want, delivered{schemas.UserID(fmt.Sprintf("user:%d", u)), p.Pin, p.Version, 1})
-		}
-	}
-	slices.SortFunc(want, byUser)
-	w.WaitIdle()
+	followBy(w, followers, author)
+	want := announcePins(w, author, pins, followers)
 	m.Kill()
 	m.Restart()
-	arrived := func() int {
-		list, _ := deliveries(t, w, author)
-		return len(list)
-	}
+	arrived := func() int { return len(deliveries(t, w, author)) }
 	if arrived() == len(want) {
 		t.Fatal("no walk waits for the stalled partition")
 	}

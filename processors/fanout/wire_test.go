@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
@@ -85,6 +83,28 @@ func announce(w *proctest.Wire, followee schemas.Followee, versions ...schemas.P
 	}
 }
 
+// followBy lets users 0 to n-1 follow a followee.
+func followBy(w *proctest.Wire, n int, followee schemas.ID) {
+	for u := range n {
+		publish(w, follow(fmt.Sprint(u), 0, schemas.UserID(fmt.Sprintf("user:%d", u)), schemas.Follow, followee))
+	}
+	w.WaitIdle()
+}
+
+// announcePins announces pins of an author, and returns their deliveries to users 0 to followers-1.
+func announcePins(w *proctest.Wire, author schemas.UserID, pins, followers int) (want []delivered) {
+	for n := range pins {
+		p := pinOf(author, n, schemas.Micros(n))
+		announce(w, schemas.Followee(author), p)
+		for u := range followers {
+			want = append(want, delivered{schemas.UserID(fmt.Sprintf("user:%d", u)), p.Pin, p.Version, 1})
+		}
+	}
+	w.WaitIdle()
+	slices.SortFunc(want, byUser)
+	return want
+}
+
 // delivered is one version of a pin that a user received.
 type delivered struct {
 	User    schemas.UserID
@@ -93,15 +113,14 @@ type delivered struct {
 	Weight  float32
 }
 
-// deliveries returns the versions that users received from a followee, and the number of records. It verifies that each
-// record is in the partition of its users.
-func deliveries(t *testing.T, w *proctest.Wire, followee string) (list []delivered, records int) {
+// deliveries returns the versions that users received from a followee. It verifies that each record is in the partition of
+// its users.
+func deliveries(t *testing.T, w *proctest.Wire, followee string) (list []delivered) {
 	t.Helper()
 	for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
 		if r.Key != followee {
 			continue
 		}
-		records++
 		for i, user := range r.Value.Users {
 			expect.Equal(t, topics.Partition(string(user), w.Kafka.Partitions), r.Partition, "partition of a delivery to %s", user)
 			weight := float32(1)
@@ -114,7 +133,7 @@ func deliveries(t *testing.T, w *proctest.Wire, followee string) (list []deliver
 		}
 	}
 	slices.SortFunc(list, byUser)
-	return list, records
+	return list
 }
 
 func byUser(a, b delivered) int {
@@ -123,8 +142,7 @@ func byUser(a, b delivered) int {
 
 func expectDeliveries(t *testing.T, w *proctest.Wire, followee string, want []delivered) {
 	t.Helper()
-	got, _ := deliveries(t, w, followee)
-	expect.NoDiff(t, want, got, "deliveries of %s", followee)
+	expect.NoDiff(t, want, deliveries(t, w, followee), "deliveries of %s", followee)
 }
 
 // edgesOf returns the newest edge of each register.
@@ -248,8 +266,7 @@ func TestEdges_EitherActiveOrInactive(t *testing.T) {
 	announce(w, author, first, second)
 	w.WaitIdle()
 	versions := map[schemas.Version]int{}
-	list, _ := deliveries(t, w, author)
-	for _, b := range list {
+	for _, b := range deliveries(t, w, author) {
 		versions[b.Version]++
 	}
 	active := len(want['l'])
@@ -339,13 +356,10 @@ func testSlotsAreFreed(t *testing.T, left int, stuck ...schemas.PinID) {
 	w := proctest.New(t)
 	const author = "user:back"
 	w.Start("a", group(w, fanout.Config{ScoreHalfLife: halfLife, StepFollowers: 2, MaxRecentPublications: 10, PullThreshold: 4}))
-	for n := range 5 {
-		publish(w, follow(fmt.Sprint(n), 0, schemas.UserID(fmt.Sprintf("user:%d", n)), schemas.Follow, author))
-	}
-	w.WaitIdle()
+	followBy(w, 5, author)
 	announce(w, author, pinOf(author, 1, 1), pinOf(author, 2, 2))
 	w.WaitIdle()
-	if list, _ := deliveries(t, w, author); len(list) > 0 || len(slots(t, w, author)) != 2 {
+	if list := deliveries(t, w, author); len(list) > 0 || len(slots(t, w, author)) != 2 {
 		t.Fatalf("deliveries %v of a pulled followee, %d slots", list, len(slots(t, w, author)))
 	}
 	publish(w, follow("less", 1, "user:0", schemas.Unfollow, author))
@@ -394,13 +408,7 @@ func testLoweredCap(t *testing.T, above int) {
 		announce(w, author, pinOf(author, before+n, 2))
 	}
 	w.WaitIdle()
-	kept := 0
-	for _, row := range w.Rows(topics.Fanout, author) {
-		if row.Name[0] == 'r' {
-			kept++
-		}
-	}
-	if kept < limit || kept > limit+after/2 {
+	if kept := len(rowsOf(w, author, 'r')); kept < limit || kept > limit+after/2 {
 		t.Errorf("%d of %d recents kept, want %d and those since the last trim", kept, before+after, limit)
 	}
 	noDeadLetters(t, w)
@@ -513,9 +521,7 @@ func TestBackfill_PortionsHaveBestRecents(t *testing.T) {
 		want = append(want, delivered{"user:fan", p.Pin, p.Version, 1})
 	}
 	expectDeliveries(t, w, author, want)
-	if continuations(w)["backfill"] == 0 {
-		t.Error("one record delivered all recents")
-	}
+	expect.Equal(t, continuations(w)["backfill"] > 0, true, "the recents take several records")
 }
 
 // A followee that is deleted between two portions of a backfill still answers, because the pools wait for one answer per
@@ -532,7 +538,7 @@ func TestBackfill_FolloweeDeletedMeanwhileStillAnswers(t *testing.T) {
 		announce(w, author, longPin(author, n))
 	}
 	w.WaitIdle()
-	before, _ := deliveries(t, w, author)
+	before := deliveries(t, w, author)
 	deletedLater.Note(author, 0) // its rows exist until the erasure arrives
 	proctest.Publish(w, w.Streams.EdgeModes, author, &schemas.EdgeMode{Followee: author, User: fan, BackfillID: request})
 	w.WaitIdle()
@@ -543,7 +549,7 @@ func TestBackfill_FolloweeDeletedMeanwhileStillAnswers(t *testing.T) {
 		}
 	}
 	expect.Equal(t, answers, 1, "answers")
-	if after, _ := deliveries(t, w, author); len(after) == len(before) || len(after) >= len(before)+pins {
+	if after := deliveries(t, w, author); len(after) == len(before) || len(after) >= len(before)+pins {
 		t.Errorf("%d pins delivered before the deletion and %d after it, want some before", len(before), len(after)-len(before))
 	}
 }
@@ -551,10 +557,8 @@ func TestBackfill_FolloweeDeletedMeanwhileStillAnswers(t *testing.T) {
 // For pins with the longest facets, the effect of each record stays small and complete in backfills, walks and switches in
 // both directions.
 func TestFanout_SplitsLongPins(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
 	const author, pins, followers = "user:long", 50, 60
-	w.Start("a", relay(w), group(w, fanout.Config{ScoreHalfLife: halfLife, StepFollowers: 1000, MaxRecentPublications: 100, PullThreshold: followers}))
+	w, _ := start(t, fanout.Config{ScoreHalfLife: halfLife, StepFollowers: 1000, MaxRecentPublications: 100, PullThreshold: followers})
 	published := map[schemas.PinID]bool{}
 	for n := range pins {
 		p := longPin(author, n)
@@ -563,13 +567,8 @@ func TestFanout_SplitsLongPins(t *testing.T) {
 		announce(w, author, p)
 	}
 	w.WaitIdle()
-	for n := range followers {
-		publish(w, follow(fmt.Sprint(n), 0, schemas.UserID(fmt.Sprintf("user:%d", n)), schemas.Follow, author))
-	}
-	w.WaitIdle()
-	if list, _ := deliveries(t, w, author); len(list) != pins*followers {
-		t.Errorf("%d deliveries, want %d pins for %d followers", len(list), pins, followers)
-	}
+	followBy(w, followers, author)
+	expect.Equal(t, len(deliveries(t, w, author)), pins*followers, "deliveries of %d pins to %d followers", pins, followers)
 	last := longPin(author, pins)
 	published[last.Pin] = false
 	announce(w, author, last)
@@ -583,9 +582,7 @@ func TestFanout_SplitsLongPins(t *testing.T) {
 		publish(w, follow(fmt.Sprintf("less-%d", n), 1, schemas.UserID(fmt.Sprintf("user:%d", n)), schemas.Unfollow, author))
 	}
 	w.WaitIdle()
-	if got := slots(t, w, author); len(got) > 0 {
-		t.Errorf("%d slots remain", len(got))
-	}
+	expect.Equal(t, len(slots(t, w, author)), 0, "remaining slots")
 	largest, kinds := 0, continuations(w)
 	for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
 		largest = max(largest, len(r.Value.Users)*len(r.Value.Pins))
@@ -606,20 +603,8 @@ func TestFanout_SplitsLongPins(t *testing.T) {
 func TestWalks_OfOneFolloweeRunInSequence(t *testing.T) {
 	w, _ := start(t, fanout.Config{ScoreHalfLife: halfLife, StepFollowers: 4, MaxRecentPublications: 100, PullThreshold: never})
 	const followers, pins, author = 60, 20, "user:busy"
-	for u := range followers {
-		publish(w, follow(fmt.Sprint(u), 0, schemas.UserID(fmt.Sprintf("user:%d", u)), schemas.Follow, author))
-	}
-	w.WaitIdle()
-	var want []delivered
-	for n := range pins {
-		p := pinOf(author, n, schemas.Micros(n))
-		announce(w, author, p)
-		for u := range followers {
-			want = append(want, delivered{schemas.UserID(fmt.Sprintf("user:%d", u)), p.Pin, p.Version, 1})
-		}
-	}
-	w.WaitIdle()
-	slices.SortFunc(want, byUser)
+	followBy(w, followers, author)
+	want := announcePins(w, author, pins, followers)
 	expectDeliveries(t, w, author, want)
 	now, ended := map[int32]schemas.PinID{}, map[int32]map[schemas.PinID]bool{}
 	for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
@@ -635,8 +620,7 @@ func TestWalks_OfOneFolloweeRunInSequence(t *testing.T) {
 }
 
 func TestFanout(t *testing.T) {
-	w := proctest.New(t)
-	w.Start("a", relay(w), group(w, fanout.Config{ScoreHalfLife: halfLife, StepFollowers: 100, MaxRecentPublications: 5, PullThreshold: never}))
+	w, _ := start(t, fanout.Config{ScoreHalfLife: halfLife, StepFollowers: 100, MaxRecentPublications: 5, PullThreshold: never})
 	for name, run := range map[string]func(*testing.T, *proctest.Wire){
 		"a new follower gets the best recents":             testBackfill,
 		"recents are trimmed":                              testTrim,
@@ -725,16 +709,12 @@ func testTrim(t *testing.T, w *proctest.Wire) {
 	}
 	publish(w, follow("trim", 0, "user:fan", schemas.Follow, "user:trim"))
 	w.WaitIdle()
-	got, _ := deliveries(t, w, "user:trim")
 	var names []schemas.PinID
-	for _, b := range got {
+	for _, b := range deliveries(t, w, "user:trim") {
 		names = append(names, b.Pin)
 	}
-	if diff := gocmp.Diff([]schemas.PinID{
-		"pin:395", "pin:396", "pin:397", "pin:398", "pin:399", "pin:595", "pin:596", "pin:597", "pin:598", "pin:599",
-	}, names); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	want := []schemas.PinID{"pin:395", "pin:396", "pin:397", "pin:398", "pin:399", "pin:595", "pin:596", "pin:597", "pin:598", "pin:599"}
+	expect.NoDiff(t, want, names, "deliveries to a new follower")
 }
 
 // An earlier create by another author changes the author of a pin that the recents of its former author have dropped. The
@@ -772,9 +752,7 @@ func testFormerAuthor(t *testing.T, w *proctest.Wire) {
 		}
 	}
 	expect.NoDiff(t, want, got, "pins deleted with their author")
-	if left := w.Rows(topics.Fanout, author); len(left) > 0 {
-		t.Errorf("%d rows remain, the first of kind %q", len(left), left[0].Name[0])
-	}
+	expect.NoDiff(t, []proctest.Row{}, w.Rows(topics.Fanout, author), "remaining rows")
 	expect.NoDiff(t, []string{string(moved.Pin)}, rowsOf(w, "user:earlier", 'o'), "pins of the new author")
 }
 
@@ -896,7 +874,5 @@ func testDeletedUsers(t *testing.T, w *proctest.Wire) {
 	publish(w, follow("g1", 0, "user:deleted", schemas.Follow, "user:del"), follow("g2", 0, "user:fan", schemas.Follow, "user:deleted"))
 	w.WaitIdle()
 	expect.Equal(t, len(edgesOf(w, "user:deleted"))+len(edgesOf(w, "user:del")), 0, "edges")
-	if got := w.Rows(topics.Fanout, "user:del"); len(got) != 0 {
-		t.Errorf("rows %v, want none", got)
-	}
+	expect.NoDiff(t, []proctest.Row{}, w.Rows(topics.Fanout, "user:del"), "rows")
 }
