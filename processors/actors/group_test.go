@@ -26,11 +26,11 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
 }
 
-// start starts the group, for a parallel test.
-func start(t *testing.T, cfg actors.Config) *proctest.Wire {
+// start starts the group with a set of deleted users, for a parallel test.
+func start(t *testing.T, cfg actors.Config, deleted ...schemas.UserID) *proctest.Wire {
 	t.Parallel()
 	w := proctest.New(t)
-	w.Start("a", actors.Group(cfg, w.Streams, deletedtest.Of()))
+	w.Start("a", actors.Group(cfg, w.Streams, deletedtest.Of(deleted...)))
 	return w
 }
 
@@ -92,7 +92,7 @@ func TestAction_JoinedWithNewestProfile(t *testing.T) {
 	expect.NoDiffBut(t, cmpopts.EquateEmpty(), want, values(proctest.Drain(w, w.Streams.ActionsEnriched)), "actions")
 	deadLetters := values(proctest.Drain(w, w.Streams.DeadLetters))
 	if len(deadLetters) != 1 || deadLetters[0].Reason != `action: key "user:other": want the actor "user:eve"` {
-		t.Errorf("dead deadLetters: got %v, want only the action under another key", deadLetters)
+		t.Errorf("dead letters: got %v, want only the action under another key", deadLetters)
 	}
 }
 
@@ -111,15 +111,12 @@ func TestUser_FutureProfileIsDeadLetter(t *testing.T) {
 	}
 	deadLetters := values(proctest.Drain(w, w.Streams.DeadLetters))
 	if len(deadLetters) != 1 || deadLetters[0].Topic != topics.Users || !strings.HasPrefix(deadLetters[0].Reason, "time: ") {
-		t.Errorf("dead deadLetters: got %v, want only the profile with a future time", deadLetters)
+		t.Errorf("dead letters: got %v, want only the profile with a future time", deadLetters)
 	}
 }
 
 func TestUser_DeleteDropsLaterRecords(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
-	cfg := actors.DefaultConfig()
-	w.Start("a", actors.Group(cfg, w.Streams, deletedtest.Of("user:zoe")))
+	w := start(t, actors.DefaultConfig(), "user:zoe")
 	at := now()
 	liked := schemas.Facets{Author: "user:ada", Board: "board:a"}
 	proctest.Publish(w, w.Streams.Users, "user:eve", profile("user:eve", schemas.Update, at, "u"))
@@ -157,9 +154,7 @@ func TestUser_DeleteDropsLaterRecords(t *testing.T) {
 		proctest.Publish(w, w.Streams.ActionsJoined, "user:bob", action("user:bob", schemas.Save, at, fmt.Sprint("b", i), liked))
 	}
 	w.Eventually("the affinities of the other user are sent twice", func() bool { return sentOf("user:bob") == 2 })
-	if got := sentOf("user:eve"); got != before {
-		t.Errorf("affinities sent %d times after the delete", got-before)
-	}
+	expect.Equal(t, sentOf("user:eve"), before, "number of sent affinities after the delete")
 }
 
 func TestAffinities_SentAtMostOncePerInterval(t *testing.T) {

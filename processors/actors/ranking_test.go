@@ -100,7 +100,5 @@ func TestRankings_DropLeastRecentlyUsed(t *testing.T) {
 		t.Errorf("%d rankings are kept, want at most %d", held, users+3)
 	}
 	r.drop("user:0")
-	if r.of("user:0") != nil {
-		t.Error("a dropped ranking is still there")
-	}
+	expect.Equal(t, r.of("user:0"), nil, "a dropped ranking")
 }

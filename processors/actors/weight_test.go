@@ -51,9 +51,7 @@ func TestSteps_KeepBand(t *testing.T) {
 			if sent < plain || sent > widened {
 				t.Errorf("at %v: weight %v, want %v to %v", value, sent, plain, widened)
 			}
-			if again := cfg.EdgeWeightSteps.next(sent, value, cfg.EdgeWeightHysteresis); again != sent {
-				t.Errorf("at %v: weight %v, then %v", value, sent, again)
-			}
+			expect.Equal(t, cfg.EdgeWeightSteps.next(sent, value, cfg.EdgeWeightHysteresis), sent, "at %v: the next weight", value)
 		}
 	})
 }

@@ -31,9 +31,7 @@ func TestAppendTime_Sorts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rapid.Int64().Draw(t, "a"), rapid.Int64().Draw(t, "b")
 		x, y := packed.AppendOrdered(nil, schemas.Micros(a)), packed.AppendOrdered(nil, schemas.Micros(b))
-		if got, want := strings.Compare(string(x), string(y)), cmp.Compare(a, b); got != want {
-			t.Errorf("names of %d and %d compare as %d, want %d", a, b, got, want)
-		}
+		expect.Equal(t, strings.Compare(string(x), string(y)), cmp.Compare(a, b), "order of the names of %d and %d", a, b)
 		expect.Equal(t, heldSince(append([]byte{heldRow}, x...)), schemas.Micros(a), "decoded time")
 	})
 }

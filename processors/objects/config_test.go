@@ -31,9 +31,7 @@ func TestConfig_Validate(t *testing.T) {
 			tt.change(&cfg)
 			err := cfg.Validate()
 			if len(tt.want) == 0 {
-				if err != nil {
-					t.Errorf("got %v, want none", err)
-				}
+				expect.Error(t, err, "", "Validate")
 				return
 			}
 			for _, part := range tt.want {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -30,11 +29,11 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick"))
 }
 
-// start starts the group, for a parallel test.
-func start(t *testing.T, cfg objects.Config) (*proctest.Wire, *proctest.Member) {
+// start starts the group with a set of deleted users, for a parallel test.
+func start(t *testing.T, cfg objects.Config, deleted ...schemas.UserID) (*proctest.Wire, *proctest.Member) {
 	t.Parallel()
 	w := proctest.New(t)
-	return w, w.Start("a", objects.Group(cfg, w.Streams, deletedtest.Of()))
+	return w, w.Start("a", objects.Group(cfg, w.Streams, deletedtest.Of(deleted...)))
 }
 
 // now returns the time that the events of a test are relative to.
@@ -86,11 +85,9 @@ func joinedWith(t *testing.T, w *proctest.Wire) map[string]string {
 }
 
 func TestPin_PublicationsCardsAndDeadLetters(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
 	cfg := objects.DefaultConfig()
 	cfg.QualityRules = []objects.QualityRule{{Field: "title", Factor: 2}}
-	w.Start("a", objects.Group(cfg, w.Streams, deletedtest.Of("user:deleted")))
+	w, _ := start(t, cfg, "user:deleted")
 	at := now()
 	moved := func(e *schemas.PinEvent) { e.Board, e.Interests = "board:b", nil }
 	byDeleted := func(e *schemas.PinEvent) { e.Actor = "user:deleted" }
@@ -142,9 +139,7 @@ func TestPin_DeletedDropsLaterRecords(t *testing.T) {
 		len(proctest.Drain(w, w.Streams.ActionsJoined)), len(proctest.Drain(w, w.Streams.ItemFeatures)),
 		len(proctest.Drain(w, w.Streams.PinCards)), len(w.Rows(topics.Objects, "pin:1")),
 	}
-	if want := []int{0, 0, 2, 1}; !slices.Equal(got, want) {
-		t.Errorf("actions joined, counts, cards, rows: got %v, want %v", got, want)
-	}
+	expect.NoDiff(t, []int{0, 0, 2, 1}, got, "actions joined, counts, cards, rows")
 }
 
 func checkCards(t *testing.T, w *proctest.Wire) {
@@ -171,11 +166,9 @@ func checkDeadLetters(t *testing.T, w *proctest.Wire, want ...string) {
 }
 
 func TestAction_JoinedOnce(t *testing.T) {
-	t.Parallel()
-	w := proctest.New(t)
 	cfg := objects.DefaultConfig()
 	cfg.BotRules = append(cfg.BotRules, objects.BotRule{ActorPrefix: "user:crawler-"})
-	m := w.Start("a", objects.Group(cfg, w.Streams, deletedtest.Of("user:deleted")))
+	w, m := start(t, cfg, "user:deleted")
 	at := now()
 	proctest.Publish(w, w.Streams.Pins, "pin:1",
 		pinAt(schemas.Create, "pin:1", at, "v1"),
@@ -235,9 +228,7 @@ func TestObjects_FutureEventsAreDeadLetters(t *testing.T) {
 		}
 	}
 	slices.Sort(from)
-	if want := []string{topics.Actions, topics.Pins}; !slices.Equal(from, want) {
-		t.Errorf("dead letters of %v, want %v", from, want)
-	}
+	expect.NoDiff(t, []string{topics.Actions, topics.Pins}, from, "topics of the dead letters")
 }
 
 func TestAction_HeldUntilPinArrives(t *testing.T) {
@@ -297,7 +288,6 @@ func TestCounts_PerStep(t *testing.T) {
 }
 
 func TestTimer_ExpiresRememberedActionsAndCounts(t *testing.T) {
-	t.Parallel()
 	w, at := newSweepRig(t)
 	click := actionAt(schemas.Click, sweptPin, at.Truncate(5*time.Minute).Add(-time.Second), "again and again")
 	proctest.Publish(w, w.Streams.Actions, string(sweptPin), click)
@@ -307,9 +297,7 @@ func TestTimer_ExpiresRememberedActionsAndCounts(t *testing.T) {
 	proctest.PublishAt(w, w.Streams.Actions, at.Add(97*time.Hour), string(sweptPin), click)
 	w.WaitIdle()
 	expect.Equal(t, len(proctest.Drain(w, w.Streams.ActionsJoined)), 2, "actions forwarded: the repeat after the first expired")
-	if got := len(proctest.Drain(w, w.Streams.ItemFeatures)); got != 1 {
-		t.Errorf("%d records of counts, want none for the repeat, because its step has expired", got)
-	}
+	expect.Equal(t, len(proctest.Drain(w, w.Streams.ItemFeatures)), 1, "records of counts: none for the repeat, whose step has expired")
 }
 
 // Every action is forwarded once and counted once, and every pin ends with its newest version, while members are killed.
@@ -433,9 +421,7 @@ func TestCounts_ActorsAndMeanEmbedding(t *testing.T) {
 	if got := u.Estimate(); got < 19.5 || got > 20.5 {
 		t.Errorf("%.2f actors, want about 20", got)
 	}
-	if want := map[string]int64{"click": 40, schemas.ImpressionCount: 1}; !maps.Equal(last.Counts, want) {
-		t.Errorf("counts: got %v, want %v", last.Counts, want)
-	}
+	expect.NoDiff(t, map[string]int64{"click": 40, schemas.ImpressionCount: 1}, last.Counts, "counts")
 	expect.NoDiff(t, []float32{0.5, 1.5}, last.Embedding, "mean of actors")
 	checkDeadLetters(t, w, `pin actor: key "pin:1": want the pin "pin:other"`)
 }
@@ -447,7 +433,9 @@ type hotRig struct {
 	at  time.Time
 }
 
+// newHotRig starts the group and a global table of hot pins, for a parallel test.
 func newHotRig(t *testing.T, cfg objects.Hot, pins ...schemas.PinID) *hotRig {
+	t.Parallel()
 	w := proctest.New(t)
 	all := objects.DefaultConfig()
 	all.Hot = cfg
@@ -459,9 +447,7 @@ func newHotRig(t *testing.T, cfg objects.Hot, pins ...schemas.PinID) *hotRig {
 	go func() { ended <- r.hot.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		expect.Error(t, <-ended, "", "the global table")
 	})
 	for _, pin := range pins {
 		proctest.Publish(w, w.Streams.Pins, string(pin), pinAt(schemas.Create, pin, r.at, "c "+string(pin)))
@@ -491,7 +477,6 @@ func (r *hotRig) cold(pin schemas.PinID) {
 // A pin becomes hot after some impressions and saves, is sent again as they grow, and is removed after a while without any.
 // A later impression makes it hot again, with all earlier counts.
 func TestHot_AddedUpdatedAndRemoved(t *testing.T) {
-	t.Parallel()
 	r := newHotRig(t, objects.Hot{MinEngagement: 4, Expiry: time.Second}, "pin:1", "pin:2")
 	r.show("pin:2", 3)
 	r.show("pin:1", 3)
@@ -504,13 +489,10 @@ func TestHot_AddedUpdatedAndRemoved(t *testing.T) {
 	r.show("pin:1", 1)
 	r.expect("pin:1", 6, 1)
 	r.cold("pin:1")
-	if r.hot.Has("pin:2") {
-		t.Error("pin:2 is hot after three impressions, want hot after four")
-	}
+	expect.Equal(t, r.hot.Has("pin:2"), false, "pin:2 is hot after three impressions")
 }
 
 func TestHot_RemovesDeletedPin(t *testing.T) {
-	t.Parallel()
 	r := newHotRig(t, objects.Hot{MinEngagement: 1, Expiry: time.Hour}, "pin:1")
 	r.show("pin:1", 2)
 	r.expect("pin:1", 2, 0)
@@ -537,9 +519,8 @@ func TestWaitIdle_IgnoresHeldActions(t *testing.T) {
 			held++
 		}
 	}
-	if joined := len(proctest.Drain(w, w.Streams.ActionsJoined)); held != 1 || joined != 0 {
-		t.Errorf("%d actions held, %d forwarded; want 1 and 0", held, joined)
-	}
+	joined := len(proctest.Drain(w, w.Streams.ActionsJoined))
+	expect.Equal(t, [2]int{held, joined}, [2]int{1, 0}, "actions held and forwarded")
 }
 
 // shown returns the impressions of a visit at some time.

@@ -50,9 +50,7 @@ func play(t rapid.TB, cfg Config, events ...*schemas.PinEvent) (*pin, audience, 
 	for _, e := range events {
 		before := p.lastVersion
 		c := p.apply(e, cfg)
-		if c.version != (p.lastVersion > before) {
-			t.Errorf("event %s: new version %t, but the version changed from %d to %d", e.ID, c.version, before, p.lastVersion)
-		}
+		expect.Equal(t, p.lastVersion > before, c.version, "event %s: a version after %d", e.ID, before)
 		for _, f := range c.notify {
 			notified[f] = p.version()
 		}
@@ -67,9 +65,7 @@ func play(t rapid.TB, cfg Config, events ...*schemas.PinEvent) (*pin, audience, 
 		}
 	}
 	for _, m := range p.kept {
-		if !stored[m.id] {
-			t.Errorf("version %s is kept but not stored", m.id)
-		}
+		expect.Equal(t, stored[m.id], true, "version %s is stored", m.id)
 	}
 	expect.Equal(t, len(stored), len(p.kept), "versions stored")
 	return p, notified, drops
@@ -243,9 +239,7 @@ func TestPin_ConvergesInAnyOrder(t *testing.T) {
 		events := drawEvents(t)
 		want := expectedPinOf(events, cfg.MaxVersions)
 		p, notified, _ := play(t, cfg, anyOrder(t, events)...)
-		if p.deleted() != want.deleted {
-			t.Fatalf("deleted: got %t, want %t", p.deleted(), want.deleted)
-		}
+		expect.Equal(t, p.deleted(), want.deleted, "deleted")
 		if want.deleted {
 			checkWithdrawn(t, notified)
 			return
@@ -257,9 +251,7 @@ func TestPin_ConvergesInAnyOrder(t *testing.T) {
 
 func checkWithdrawn(t *rapid.T, notified audience) {
 	for f, v := range notified {
-		if !v.Deleted {
-			t.Errorf("last publication to %s has version %d, want the deletion", f, v.Version)
-		}
+		expect.Equal(t, v.Deleted, true, "last publication to %s, version %d: the deletion", f, v.Version)
 	}
 }
 
@@ -275,9 +267,7 @@ func checkContent(t *rapid.T, p *pin, want expectedPin) {
 
 func checkAudience(t *rapid.T, notified audience, want expectedPin) {
 	if want.origin == nil {
-		if len(notified) > 0 {
-			t.Errorf("publications to %v of a pin without a create", sortedKeys(notified))
-		}
+		expect.Equal(t, len(notified), 0, "publications of a pin without a create")
 		return
 	}
 	version := want.version()
@@ -301,12 +291,8 @@ func TestPin_DropsFolloweesBeyondBound(t *testing.T) {
 		pinEvent(schemas.Update, 3, "3", on("board:3")),
 		pinEvent(schemas.Update, 4, "4", on("board:4")))
 	got := []schemas.Version{notified["board:1"].Version, notified["board:2"].Version, notified["board:4"].Version}
-	if want := []schemas.Version{3, 4, 4}; !slices.Equal(got, want) {
-		t.Errorf("last versions of boards 1, 2 and 4: got %v, want %v", got, want)
-	}
-	if notified["board:1"].Board == "board:1" {
-		t.Error("board 1 was dropped without a withdrawal")
-	}
+	expect.NoDiff(t, []schemas.Version{3, 4, 4}, got, "last versions of boards 1, 2 and 4")
+	expect.Equal(t, notified["board:1"].Board == "board:1", false, "board 1 keeps the pin")
 }
 
 func TestPin_AsOf(t *testing.T) {

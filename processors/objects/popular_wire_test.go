@@ -23,7 +23,9 @@ type popularRig struct {
 	ids    int
 }
 
+// newPopularRig starts the group, for a parallel test.
 func newPopularRig(t *testing.T) *popularRig {
+	t.Parallel()
 	r := &popularRig{Wire: proctest.New(t)}
 	r.start("a", 2)
 	return r
@@ -86,7 +88,6 @@ func (r *popularRig) expect(t *testing.T, when string, want ...schemas.PinID) {
 
 // A pin needs actions of three users. A partition has as many popular pins as slots: those with the most engagement.
 func TestPopular_KeepsStrongestPinsOfPartition(t *testing.T) {
-	t.Parallel()
 	r := newPopularRig(t)
 	pins := r.pinsIn(4)
 	for _, pin := range pins {
@@ -113,7 +114,6 @@ func TestPopular_KeepsStrongestPinsOfPartition(t *testing.T) {
 
 // After a pin has taken the weakest slot, one that is stronger than the other slot takes that.
 func TestPopular_TakesSlotsInOrderOfStrength(t *testing.T) {
-	t.Parallel()
 	r := newPopularRig(t)
 	pins := r.pinsIn(4)
 	for i, saves := range []int{0, 1, 3, 2} {
@@ -130,7 +130,6 @@ func TestPopular_TakesSlotsInOrderOfStrength(t *testing.T) {
 
 // Slots outlast their process. After the maximum was lowered, the slots above it are free.
 func TestPopular_KeepsSlotsOverRestart(t *testing.T) {
-	t.Parallel()
 	r := newPopularRig(t)
 	pins := r.pinsIn(3)
 	for _, pin := range pins {
@@ -150,7 +149,6 @@ func TestPopular_KeepsSlotsOverRestart(t *testing.T) {
 
 // The record of a popular pin has its current facets. A deleted pin, and one that is too old, leaves, and its slot is free.
 func TestPopular_FollowsChangesOfPin(t *testing.T) {
-	t.Parallel()
 	r := newPopularRig(t)
 	pins := r.pinsIn(4)
 	created := now().Add(-24 * time.Hour)

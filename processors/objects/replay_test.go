@@ -51,9 +51,8 @@ func TestReplay(t *testing.T) {
 			if p.origin.quality != c.quality || p.lastVersion != c.stamp {
 				t.Errorf("quality %v in version %d, want %v in %d", p.origin.quality, p.lastVersion, c.quality, c.stamp)
 			}
-			if again := p.replay(c.event, c.cfg); again.version {
-				t.Error("a repeated replay made another version")
-			}
+			again := p.replay(c.event, c.cfg)
+			expect.Equal(t, again.version, false, "a repeated replay made another version")
 		})
 	}
 }

@@ -16,8 +16,9 @@ import (
 
 const sweptPin = schemas.PinID("pin:1")
 
-// newSweepRig starts the group with default durations, without popular pins, and publishes a pin.
+// newSweepRig starts the group with default durations, without popular pins, for a parallel test, and publishes a pin.
 func newSweepRig(t *testing.T) (w *proctest.Wire, at time.Time) {
+	t.Parallel()
 	w, at = proctest.New(t), now()
 	cfg := objects.DefaultConfig()
 	cfg.Popular.MaxPins = 0
@@ -35,7 +36,6 @@ func tick(w *proctest.Wire, at time.Time) int {
 
 // A repeat after the window has an effect, although the sweep has not deleted the row of the first action yet.
 func TestSweep_KeepsRowsWithoutTheirEffect(t *testing.T) {
-	t.Parallel()
 	w, at := newSweepRig(t)
 	first := actionAt(schemas.Click, sweptPin, at, "first")
 	last := actionAt(schemas.Click, sweptPin, at, "last")
@@ -53,7 +53,6 @@ func TestSweep_KeepsRowsWithoutTheirEffect(t *testing.T) {
 
 // The timer moves to the earliest expiry, and the sweep of many rows takes several ticks.
 func TestSweep_DeletesEachRowAfterItsExpiry(t *testing.T) {
-	t.Parallel()
 	w, at := newSweepRig(t)
 	actions := make([]*schemas.ActionEvent, 1100)
 	for i := range actions {
