@@ -31,9 +31,7 @@ func Equal[V comparable](t T, got, want V, format string, args ...any) {
 // NoDiff fails the test if cmp.Diff finds differences.
 func NoDiff[V any](t T, want, got V, format string, args ...any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", fmt.Sprintf(format, args...), diff)
-	}
+	NoDiffBut(t, nil, want, got, format, args...)
 }
 
 // Contains fails the test if the text does not contain want.
