@@ -123,7 +123,7 @@ func groups() []group {
 		known:  true, owners: topics.Follows,
 	}, {
 		name:   topics.Related,
-		define: func(p *App) rows.Group { return related.Group(p.cfg.Related, p.cfg.partitions(), p.streams) },
+		define: func(p *App) rows.Group { return related.Group(p.cfg.Related, p.streams) },
 		read:   func(p *App, r *rows.Runner) { p.services.Neighbors = related.Reader{Rows: r.View()} },
 		owners: topics.RelatedPairs,
 	}, {

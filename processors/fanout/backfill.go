@@ -7,7 +7,6 @@ import (
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/topics"
 )
 
 // backfill delivers the recents to one follower, including withdrawn ones: the follower may have received an earlier
@@ -85,7 +84,7 @@ func (g *group) deliverTo(tx *rows.Tx, pins []schemas.DeliveredPin, e edge, id s
 		if d.Pins = portion; i == len(portions)-1 {
 			d.BackfillID = id
 		}
-		rows.SendTo(tx, g.streams.Deliveries, topics.Partition(string(e.user), g.partitions), tx.Key(), &d)
+		rows.SendTo(tx, g.streams.Deliveries, tx.PartitionOf(string(e.user)), tx.Key(), &d)
 	}
 }
 

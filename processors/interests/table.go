@@ -6,7 +6,6 @@ import (
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/topics"
 )
 
 // The kinds of rows, by the first byte of their names.
@@ -86,12 +85,12 @@ const numbers = 20 // bytes of a mark's numbers and lengths
 
 func (g *group) addLike(tx *rows.Tx, l schemas.LikeMark) {
 	bytes := len(l.User) + len(l.Interest) + len(l.Pin) + len(l.Verb) + numbers
-	g.out.Add(tx, topics.Partition(string(l.User), tx.Partitions()), l, bytes)
+	g.out.Add(tx, tx.PartitionOf(string(l.User)), l, bytes)
 }
 
 func (g *group) addEvent(tx *rows.Tx, e schemas.EngagementMark) {
 	bytes := len(e.Interest) + len(e.Source) + len(e.What) + numbers
-	g.out.Add(tx, topics.Partition(string(e.Interest), tx.Partitions()), e, bytes)
+	g.out.Add(tx, tx.PartitionOf(string(e.Interest)), e, bytes)
 }
 
 // addTerms adds marks for the terms that a pin gained or lost.
@@ -102,7 +101,7 @@ func (g *group) addTerms(tx *rows.Tx, was, is pinTerms) {
 				continue
 			}
 			m := schemas.TermMark{Term: term, Author: s.Author, Time: s.Created, Removed: removed}
-			g.out.Add(tx, topics.Partition(term, tx.Partitions()), m, len(m.Term)+len(m.Author)+numbers)
+			g.out.Add(tx, tx.PartitionOf(term), m, len(m.Term)+len(m.Author)+numbers)
 		}
 	}
 	mark(was, is, true)

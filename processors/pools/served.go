@@ -7,7 +7,6 @@ import (
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/topics"
 )
 
 // serve applies a Served: it marks the items as seen and appends them to the materialized feed.
@@ -111,7 +110,7 @@ func (g *group) sendLogged(tx *rows.Tx, s *schemas.Served) {
 func (g *group) sendImpressions(tx *rows.Tx, added *schemas.FeedEntries) {
 	byPartition := make([]schemas.Impressions, tx.Partitions())
 	for e := range added.All() {
-		rec := &byPartition[topics.Partition(string(e.Pin), tx.Partitions())]
+		rec := &byPartition[tx.PartitionOf(string(e.Pin))]
 		rec.Pins = append(rec.Pins, schemas.ShownPin{Pin: e.Pin, Source: e.Source})
 	}
 	for p := range byPartition {

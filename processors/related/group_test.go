@@ -108,7 +108,7 @@ type rig struct {
 func newRig(t *testing.T, cfg related.Config) *rig {
 	t.Parallel()
 	r := &rig{Wire: proctest.New(t), t: t}
-	r.member = r.Start("a", related.Group(cfg, r.Kafka.Partitions, r.Streams))
+	r.member = r.Start("a", related.Group(cfg, r.Streams))
 	return r
 }
 
@@ -313,7 +313,7 @@ func TestSave_PairsLastPinsOfBoard(t *testing.T) {
 			got = append(got, item.ID)
 		}
 		slices.Sort(got)
-		expect.NoDiff(t, want, got, "neighbors of pin:%d", of)
+		expect.NoDiff(t, got, want, "neighbors of pin:%d", of)
 	}
 }
 
@@ -337,7 +337,7 @@ func TestRelated_SendBadRecordsToDeadLetters(t *testing.T) {
 		`board save: key "board:x": want the board "board:y"`, `related pairs: neighbor 1 of "pin:9" with weight 1`,
 		`related request: key "pin:2": want the pin "pin:1"`, `related request: pin "pin:1" of weight 0`,
 	}
-	expect.NoDiff(t, want, reasons, "dead letters")
+	expect.NoDiff(t, reasons, want, "dead letters")
 }
 
 // A deleted pin keeps one small row and is no pin's neighbor. Later actions and saves that contain it do not change that.

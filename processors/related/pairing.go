@@ -3,7 +3,6 @@ package related
 import (
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/topics"
 )
 
 // change adds a neighbor to a pin or interest, or removes a deleted pin from the neighbors of a pin.
@@ -19,13 +18,13 @@ const numbers = 32 // bytes of a change's numbers and of the length of its id
 
 // remove sends the removal of a deleted pin from the neighbors of a pin.
 func (g *group) remove(tx *rows.Tx, of, deleted schemas.ID) {
-	g.out.Add(tx, topics.Partition(string(of), g.partitions), change{of: of, removed: deleted}, len(of)+len(deleted)+numbers)
+	g.out.Add(tx, tx.PartitionOf(string(of)), change{of: of, removed: deleted}, len(of)+len(deleted)+numbers)
 }
 
 // add sends a neighbor for a pin or interest.
 func (g *group) add(tx *rows.Tx, of schemas.ID, n *schemas.Neighbor, weight float64, at schemas.Micros) {
 	bytes := len(of) + numbers + n.MaxEncodedBytes()
-	g.out.Add(tx, topics.Partition(string(of), g.partitions), change{of: of, neighbor: n, weight: weight, time: at}, bytes)
+	g.out.Add(tx, tx.PartitionOf(string(of)), change{of: of, neighbor: n, weight: weight, time: at}, bytes)
 }
 
 // addInterests pairs the first limit interests of a pin with one another.
@@ -55,15 +54,15 @@ func pairs(changes []change) (recs []*schemas.RelatedPairs) {
 	size := maxPairsBytes
 	for i := range changes {
 		c := &changes[i]
-		need := len(c.of) + len(c.removed) + numbers
+		pair, pin := len(c.of)+len(c.removed)+numbers, 0
 		if c.removed == "" {
-			need += c.neighbor.MaxEncodedBytes()
+			pin = c.neighbor.MaxEncodedBytes()
 		}
-		if size+need > maxPairsBytes {
+		if size+pair+pin > maxPairsBytes {
 			recs, places, size = append(recs, &schemas.RelatedPairs{}), map[version]int32{}, 0
 		}
 		rec := recs[len(recs)-1]
-		size += len(c.of) + len(c.removed) + numbers
+		size += pair
 		if c.removed != "" {
 			rec.Removed = append(rec.Removed, schemas.RemovedNeighbor{Of: c.of, Neighbor: c.removed})
 			continue
@@ -74,7 +73,7 @@ func pairs(changes []change) (recs []*schemas.RelatedPairs) {
 			place = int32(len(rec.Pins))
 			places[v] = place
 			rec.Pins = append(rec.Pins, *c.neighbor)
-			size += c.neighbor.MaxEncodedBytes()
+			size += pin
 		}
 		rec.Pairs = append(rec.Pairs, schemas.Pair{Of: c.of, Neighbor: place, Weight: c.weight, Time: c.time})
 	}

@@ -55,5 +55,5 @@ func TestPairs_KeepsVersionsOfNeighbor(t *testing.T) {
 		Pins:  []schemas.Neighbor{*of(1), *of(2)},
 		Pairs: []schemas.Pair{{Of: "pin:1"}, {Of: "pin:2"}, {Of: "pin:1", Neighbor: 1}},
 	}}
-	expect.NoDiff(t, want, got, "the records differ")
+	expect.NoDiff(t, got, want, "the records differ")
 }

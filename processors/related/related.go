@@ -55,9 +55,9 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// Group returns the topology. cfg must be valid. partitions is the number of partitions of deliveries and of related-pairs.
-func Group(cfg Config, partitions int32, s *topics.Streams) rows.Group {
-	g := &group{cfg: cfg, streams: s, partitions: partitions, out: rows.Gather(s.RelatedPairs, pairs)}
+// Group returns the topology. cfg must be valid.
+func Group(cfg Config, s *topics.Streams) rows.Group {
+	g := &group{cfg: cfg, streams: s, out: rows.Gather(s.RelatedPairs, pairs)}
 	return rows.Group{
 		Name: topics.Related,
 		Inputs: []rows.Input{
@@ -72,10 +72,9 @@ func Group(cfg Config, partitions int32, s *topics.Streams) rows.Group {
 
 // group holds the state that the callbacks share. The callbacks of several partitions run concurrently.
 type group struct {
-	cfg        Config
-	streams    *topics.Streams
-	partitions int32
-	out        *rows.Gathering[change]
+	cfg     Config
+	streams *topics.Streams
+	out     *rows.Gathering[change]
 }
 
 // request processes an action on a pin. It pairs the pin with the pins that the user acted on shortly before, and delivers
@@ -109,7 +108,7 @@ func (g *group) offer(tx *rows.Tx, own neighbors, r *schemas.RelatedRequest) {
 			d.Pins = append(d.Pins, list[i].delivered(r.Weight, g.cfg.ScoreHalfLife))
 		}
 	}
-	partition := topics.Partition(string(r.User), g.partitions)
+	partition := tx.PartitionOf(string(r.User))
 	for _, d.Pins = range schemas.DeliveryPortions(d.Pins) {
 		rows.SendTo(tx, g.streams.Deliveries, partition, tx.Key(), &d)
 	}

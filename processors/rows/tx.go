@@ -167,6 +167,9 @@ func (tx *Tx) Partition() int32 { return tx.s.id }
 // Partitions returns the number of partitions of the topics that callbacks emit to.
 func (tx *Tx) Partitions() int32 { return tx.s.topo.partitions }
 
+// PartitionOf returns the partition of a key in the topics that callbacks emit to.
+func (tx *Tx) PartitionOf(key string) int32 { return topics.Partition(key, tx.s.topo.partitions) }
+
 // Memory returns the value that the callbacks of this partition share, see Group.Memory. Callbacks run one at a time.
 func (tx *Tx) Memory() any {
 	if tx.s == nil {
