@@ -41,7 +41,7 @@ func TestClientImpressions_CountForUserOnce(t *testing.T) {
 		"user:ada": {"on_screen": map[string]any{"user:bob": 3.0}, "of_visit": 2.0},
 		"pin:1":    {"pin_impressions_24h": 0.0, "pin_actions_24h": map[string]any{}},
 	}
-	expect.NoDiff(t, want, answer.Values, "features")
+	expect.NoDiff(t, answer.Values, want, "features")
 	for _, d := range s.verify() {
 		if d.Bad() > 0 || d.Equal != 1 {
 			t.Errorf("%+v: want one equal value", d)

@@ -169,7 +169,7 @@ features:
 	s := start(t, cfg)
 	got := s.api().ask(feature.Request{Features: []string{"all", "pin_all"}, Users: []schemas.UserID{"user:0"}, Pins: []schemas.PinID{"pin:0"}})
 	want := map[string]map[string]any{"user:0": {"all": 7.0}, "pin:0": {"pin_all": 9.0}}
-	expect.NoDiff(t, want, got, "result")
+	expect.NoDiff(t, got, want, "result")
 	attributes, err := s.features.Attributes(t.Context(), feature.AttributesRequest{Pins: []schemas.PinID{"pin:0"}})
 	if err != nil || attributes.Pins["pin:0"].Attributes["price"] != "5" || attributes.Pins["pin:0"].Author != "user:ada" {
 		t.Errorf("attributes: %+v, %v", attributes, err)

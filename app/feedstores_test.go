@@ -96,7 +96,7 @@ func TestOpenFeedStore_FillsEachStoreWithItsOwnGroup(t *testing.T) {
 		for _, store := range p.stores {
 			stores = append(stores, store())
 		}
-		expect.NoDiff(t, c.stores, stores, "%s: stores", name)
+		expect.NoDiff(t, stores, c.stores, "%s: stores", name)
 		must.OK(t, p.Close())
 	}
 }

@@ -135,11 +135,11 @@ func TestGeneration_AppliesAnotherCap(t *testing.T) {
 	s = start(t, cfg)
 	s.answersFrom(2)
 	shown.started = s
-	expect.NoDiff(t, before, s.poolsOf(d.users), "pools after a restart (-before +after)")
+	expect.NoDiff(t, s.poolsOf(d.users), before, "pools after a restart (-before +after)")
 	if done := s.generate("all"); done.Previous != 2 || done.Generation != 3 {
 		t.Errorf("built %+v", done)
 	}
-	expect.NoDiff(t, before, s.poolsOf(d.users), "pools after another generation (-before +after)")
+	expect.NoDiff(t, s.poolsOf(d.users), before, "pools after another generation (-before +after)")
 	shown.visit() // checks that no pin is new twice
 	shown.applied()
 	s.checkReportedOnce()
@@ -165,7 +165,7 @@ func TestGeneration_KeepsUsersOfPreviousOne(t *testing.T) {
 	if done := s.generate("all"); done.Generation != 3 || done.Rebuilt.Users != 2 {
 		t.Errorf("built %+v", done)
 	}
-	expect.NoDiff(t, before, s.poolsOf(both), "pools (-before +after)")
+	expect.NoDiff(t, s.poolsOf(both), before, "pools (-before +after)")
 	if done := runJSON[ops.Erased](s, "erase", "user:late"); done.Had[topics.Pools] == 0 || done.Has[topics.Pools] != 0 {
 		t.Errorf("erase: got %+v", done)
 	}

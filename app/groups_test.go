@@ -23,7 +23,7 @@ func TestGroups_MatchCatalogue(t *testing.T) {
 			t.Errorf("%s does not read %s, so its members do not own the partitions", g.name, g.owners)
 		}
 	}
-	expect.NoDiff(t, topics.RowGroups(), names, "names")
+	expect.NoDiff(t, names, topics.RowGroups(), "names")
 }
 
 func TestOpen_RejectsInvalidGroups(t *testing.T) {

@@ -53,7 +53,7 @@ func TestFeatureHistory_EqualsServedValues(t *testing.T) {
 	for i, line := range lines {
 		var got struct{ Values map[string]any }
 		must.OK(t, json.Unmarshal([]byte(line), &got))
-		expect.NoDiffBut(t, cmpopts.EquateApprox(1e-6, 1e-6), served[i], got.Values, "%s (-served +history)", line[:120])
+		expect.NoDiffBut(t, cmpopts.EquateApprox(1e-6, 1e-6), got.Values, served[i], "%s (-served +history)", line[:120])
 		for _, value := range got.Values {
 			if text := fmt.Sprint(value); text != "<nil>" && text != "0" && text != "map[]" && text != "[]" {
 				values++

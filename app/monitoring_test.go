@@ -243,7 +243,7 @@ func TestMetrics_MatchGoldenFile(t *testing.T) {
 		must.OK(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	want := must.Get(os.ReadFile(file))(t)
-	expect.NoDiff(t, strings.Split(string(want), "\n"), strings.Split(got, "\n"), "%s", file)
+	expect.NoDiff(t, strings.Split(got, "\n"), strings.Split(string(want), "\n"), "%s", file)
 }
 
 // Each objective in docs/operations/monitor.md must have a histogram, an alert, and a panel.
@@ -344,7 +344,7 @@ func TestAlerts_HaveRunbooks(t *testing.T) {
 		sections[name] = body
 	}
 	rules := alerts(t)
-	expect.NoDiff(t, slices.Sorted(maps.Keys(rules)), slices.Sorted(maps.Keys(sections)), "sections of docs/operations/runbooks.md")
+	expect.NoDiff(t, slices.Sorted(maps.Keys(sections)), slices.Sorted(maps.Keys(rules)), "sections of docs/operations/runbooks.md")
 	severities := map[string]string{"page": "\n**Page.** ", "ticket": "\n**Ticket.** "}
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
 		if url, want := rules[name].Annotations["runbook_url"], "/docs/operations/runbooks.md#"+strings.ToLower(name); !strings.HasSuffix(url, want) {

@@ -413,7 +413,7 @@ func (s httpAPI) checkFeatures(d *dataset) {
 			want = append(want, string(a.Verb)+" "+string(a.Object))
 		}
 		want = want[:min(20, len(want))]
-		expect.NoDiffBut(s.t, cmpopts.EquateEmpty(), want, actionsOf(got["last_actions"]), "last_actions of %s", user)
+		expect.NoDiffBut(s.t, cmpopts.EquateEmpty(), actionsOf(got["last_actions"]), want, "last_actions of %s", user)
 		counted += len(want)
 	}
 	if counted == 0 {
@@ -429,7 +429,7 @@ func (s httpAPI) sameCounts(user schemas.UserID, got any, want map[string]int) {
 		n, _ := v.(float64)
 		counts[k] = int(math.Round(n))
 	}
-	expect.NoDiff(s.t, want, counts, "counts of %s", user)
+	expect.NoDiff(s.t, counts, want, "counts of %s", user)
 }
 
 func actionsOf(v any) []string {
@@ -542,7 +542,7 @@ func (s *started) checkLists(d *dataset) {
 			}
 			cursor = *page.Next
 		}
-		expect.NoDiff(s.t, want, got, "list of %s", user)
+		expect.NoDiff(s.t, got, want, "list of %s", user)
 	}
 }
 

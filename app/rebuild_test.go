@@ -91,7 +91,7 @@ func TestRebuild_RestoresPools(t *testing.T) {
 		"all":                func() { s.generate("all") },
 	} {
 		rebuild()
-		expect.NoDiff(t, before, s.poolsOf(d.users), "pools after a rebuild of %s (-before +after)", what)
+		expect.NoDiff(t, s.poolsOf(d.users), before, "pools after a rebuild of %s (-before +after)", what)
 	}
 	r.visit() // checks that no pin is new twice
 }

@@ -209,7 +209,7 @@ func testReplay(t *testing.T, cfg, changed Config, events []map[string]any) {
 	if done.Events.Events == 0 || done.Built.Previous != 1 || done.Built.Generation != 2 {
 		t.Errorf("replayed %+v, built %+v", done.Events, done.Built)
 	}
-	expect.NoDiff(t, before, s.recordCounts(), "duplicate records")
+	expect.NoDiff(t, s.recordCounts(), before, "duplicate records")
 	s.checkPools(bruteForce(t, changed, events), cfg.Pools.MaxCandidates)
 	r.visit() // checks that nothing is new again
 	r.applied()
@@ -220,7 +220,7 @@ func testReplay(t *testing.T, cfg, changed Config, events []map[string]any) {
 	s.replay("following")
 	s.replay("user:reader-0")
 	got := s.poolsOf([]schemas.UserID{"user:reader-0", "user:reader-1"})
-	expect.NoDiffBut(t, cmpopts.EquateEmpty(), again, got, "pools after a second replay")
+	expect.NoDiffBut(t, cmpopts.EquateEmpty(), got, again, "pools after a second replay")
 }
 
 // checkCards checks that cards have the quality of the current rules.
@@ -320,7 +320,7 @@ func TestReplay_ResumesAfterKills(t *testing.T) {
 			for _, item := range d.product.Pool(user, source, replayCap) {
 				want = append(want, item.Pin)
 			}
-			expect.NoDiff(t, want, pins, "pool %s of %s", source, user)
+			expect.NoDiff(t, pins, want, "pool %s of %s", source, user)
 		}
 	}
 }

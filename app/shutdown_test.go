@@ -66,5 +66,5 @@ func TestShutdown_StopsServerFirst(t *testing.T) {
 			first = append(first, component.Name)
 		}
 	}
-	expect.NoDiff(t, []string{"http"}, first, "components that stop first")
+	expect.NoDiff(t, first, []string{"http"}, "components that stop first")
 }

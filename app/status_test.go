@@ -21,7 +21,7 @@ func TestStatus_OmitsDataOfUnavailableBroker(t *testing.T) {
 	if len(complete.Unavailable) != 0 || len(complete.Flows) == 0 || len(complete.Shares) == 0 || complete.Groups[0].Lag == nil {
 		t.Fatalf("%d flows, %d shares, lag %v: want all of them", len(complete.Flows), len(complete.Shares), complete.Groups[0].Lag)
 	}
-	expect.NoDiff(t, []status.Store{{Name: "features", Kind: "embedded"}, {Name: "primary", Kind: "embedded"}}, complete.Stores, "stores")
+	expect.NoDiff(t, complete.Stores, []status.Store{{Name: "features", Kind: "embedded"}, {Name: "primary", Kind: "embedded"}}, "stores")
 	groups := s.groups
 	s.groups = nil
 	if got := s.status(t.Context()).(status.Status); got.Groups == nil {

@@ -140,7 +140,7 @@ func TestTrace_ConnectsPublishAndPage(t *testing.T) {
 		"materialize: process", "feedstore write")
 	connected(t, spans)
 	want := []string{"POST /v1/events", "send", "objects: process pins", "fanout: process publications", pool}
-	expect.NoDiff(t, want, path(spans, pool), "path to the pool")
+	expect.NoDiff(t, path(spans, pool), want, "path to the pool")
 	for _, span := range s.collector.Spans() {
 		expect.Equal(t, span.Trace, callersTrace, "trace of %s", nameOf(span))
 	}

@@ -246,7 +246,7 @@ func (u *upgrading) check() map[schemas.UserID][]schemas.PinID {
 		if len(feed) < len(before) || !slices.Equal(feed[len(feed)-len(before):], before) {
 			t.Errorf("the feed of %s ends in other items than before the upgrade: %v, want %v", user, feed, before)
 		}
-		expect.NoDiff(t, u.pins(), slices.Sorted(slices.Values(feed)), "pins in the feed of %s", user)
+		expect.NoDiff(t, slices.Sorted(slices.Values(feed)), u.pins(), "pins in the feed of %s", user)
 		state := strings.ReplaceAll(httpAPI{t, u.c.http}.get("/v1/users/"+string(user)+"/feed/state"), ": ", ":")
 		expect.Contains(t, state, fmt.Sprintf(`"facet":%q`, u.before.Likes[user]), "affinities of %s", user)
 	}
@@ -282,22 +282,22 @@ func testUpgrade(t *testing.T, former, dir string, before recorded) {
 	for n := range upgradeReaders {
 		clicks[upgradeReader(n)] = upgradeBatches
 	}
-	expect.NoDiff(t, clicks, u.c.countsOf("clicks"), "clicks")
+	expect.NoDiff(t, u.c.countsOf("clicks"), clicks, "clicks")
 	if before.Saves != nil {
-		expect.NoDiff(t, before.Saves, u.c.countsOf("saves"), "saves before the upgrade")
+		expect.NoDiff(t, u.c.countsOf("saves"), before.Saves, "saves before the upgrade")
 	}
 	u.c.drain()
 
 	back := upgradeChild(t, former, dir)
 	back.start()
 	for user, feed := range feeds {
-		expect.NoDiff(t, feed, back.feed(user), "feed of %s after the way back", user)
+		expect.NoDiff(t, back.feed(user), feed, "feed of %s after the way back", user)
 	}
-	expect.NoDiff(t, clicks, back.countsOf("clicks"), "clicks after the way back")
+	expect.NoDiff(t, back.countsOf("clicks"), clicks, "clicks after the way back")
 	back.publish(event(time.Now(), "back", "pins", "user:author-0", "create", "pin:back", nil))
 	for user := range feeds {
 		page := must.Get(back.reads().Visit(t.Context(), user))(t)
-		expect.NoDiff(t, []schemas.PinID{"pin:back"}, freshOf(page), "new pins of %s after the way back", user)
+		expect.NoDiff(t, freshOf(page), []schemas.PinID{"pin:back"}, "new pins of %s after the way back", user)
 	}
 }
 

@@ -54,7 +54,7 @@ func TestSupervisor_RestartsWithGrowingDelays(t *testing.T) {
 		for i := range want {
 			want[i] *= time.Second
 		}
-		expect.NoDiff(t, want, f.starts, "starts")
+		expect.NoDiff(t, f.starts, want, "starts")
 		if got := s.State()[0]; got.Restarts != 6 || got.LastError != "broken" || got.Condition != processors.Stopped {
 			t.Errorf("state %+v", got)
 		}
@@ -67,7 +67,7 @@ func TestSupervisor_HealthyRunResetsDelay(t *testing.T) {
 		s := processors.NewSupervisor(exactly(), nil, processors.Component{Name: "p", Run: f.run})
 		must.OK(t, supervise(t, s, 200*time.Second))
 		want := []time.Duration{0, 61 * time.Second, 122 * time.Second, 183 * time.Second}
-		expect.NoDiff(t, want, f.starts, "starts")
+		expect.NoDiff(t, f.starts, want, "starts")
 	})
 }
 
@@ -104,9 +104,9 @@ func TestSupervisor_FatalErrorStopsAllComponents(t *testing.T) {
 			}})
 		err := s.Run(t.Context())
 		expect.Error(t, err, "bad: run: another topic", "Run")
-		expect.Equal(t, cleanedUp, true, "Run waits for the other component")
+		expect.True(t, cleanedUp, "Run waits for the other component")
 		got := []processors.Condition{s.State()[0].Condition, s.State()[1].Condition}
-		expect.NoDiff(t, []processors.Condition{processors.Failed, processors.Stopped}, got, "conditions")
+		expect.NoDiff(t, got, []processors.Condition{processors.Failed, processors.Stopped}, "conditions")
 	})
 }
 

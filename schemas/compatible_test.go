@@ -80,7 +80,7 @@ func TestCheckBackward(t *testing.T) {
 		if err := checkBackward(tt.reader, tt.writer); err != nil {
 			got = strings.Split(err.Error(), "\n")
 		}
-		expect.NoDiff(t, tt.want, got, "%s", tt.name)
+		expect.NoDiff(t, got, tt.want, "%s", tt.name)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestCheckBackward_AcceptsOwnSchemas(t *testing.T) {
 		least := *n
 		least.fields = slices.DeleteFunc(slices.Clone(n.fields), func(f field) bool { return f.def != nil })
 		_, problems := resolve(n, &least)
-		expect.NoDiff(t, nil, problems, "%s from its required fields", r.name)
+		expect.NoDiff(t, problems, nil, "%s from its required fields", r.name)
 	}
 }
 

@@ -25,7 +25,7 @@ func TestFacets_FolloweesOmitsEmptyIDs(t *testing.T) {
 		"all":           {Facets{Author: "user:a", Board: "board:b", Interests: []InterestID{"interest:x"}}, []Followee{"user:a", "board:b", "interest:x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			expect.NoDiff(t, test.want, slices.Collect(test.facets.Followees), "followees")
+			expect.NoDiff(t, slices.Collect(test.facets.Followees), test.want, "followees")
 			for _, followee := range []Followee{"", "user:a", "board:b", "interest:x", "interest:z"} {
 				expect.Equal(t, test.facets.Has(followee), slices.Contains(test.want, followee), "Has(%q)", followee)
 			}
@@ -46,7 +46,7 @@ func TestFacets_EqualComparesEveryField(t *testing.T) {
 	facets := rapid.Make[Facets]()
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := facets.Draw(t, "a"), facets.Draw(t, "b")
-		expect.Equal(t, a.Equal(a) && (Facets{Interests: []InterestID{}}).Equal(Facets{}), true, "facets equal themselves")
+		expect.True(t, a.Equal(a) && (Facets{Interests: []InterestID{}}).Equal(Facets{}), "facets equal themselves")
 		for i := range reflect.TypeFor[Facets]().NumField() {
 			changed := a
 			field, other := reflect.ValueOf(&changed).Elem().Field(i), reflect.ValueOf(b).Field(i)
@@ -70,7 +70,7 @@ func TestDecodeFacets_RejectsTruncation(t *testing.T) {
 		}
 		got, rest, err := DecodeFacetsInto(encoded+tail, newList)
 		must.OK(t, err)
-		expect.NoDiff(t, want, got, "facets")
+		expect.NoDiff(t, got, want, "facets")
 		expect.Equal(t, rest, tail, "rest")
 		expect.Equal(t, lists, min(len(want.Interests), 1), "lists allocated for %d interests", len(want.Interests))
 		cut := encoded[:rapid.IntRange(0, len(encoded)-1).Draw(t, "cut")]

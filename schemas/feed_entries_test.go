@@ -14,7 +14,7 @@ func TestFeedEntries_AllNumbersItems(t *testing.T) {
 	for n, item := range items {
 		want = append(want, FeedEntry{User: "user:1", Position: 7 + int64(n), Time: 9, ServedItem: item})
 	}
-	expect.NoDiff(t, want, slices.Collect(f.All()), "entries")
+	expect.NoDiff(t, slices.Collect(f.All()), want, "entries")
 	expect.Equal(t, f.Last(), 9, "last position")
 	for first := range f.All() {
 		expect.Equal(t, first.Position, 7, "position of the first")

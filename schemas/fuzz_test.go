@@ -29,7 +29,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		again := must.Get(r.decode(mustEncode(t, r, rec)))(t)
-		expect.NoDiffBut(t, asOnWire, rec, again, "decoded again")
+		expect.NoDiffBut(t, asOnWire, again, rec, "decoded again")
 	})
 }
 
@@ -102,7 +102,7 @@ func FuzzParseLine(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%v in %s", err, written)
 		}
-		expect.NoDiffBut(t, asOnWire, line, again, "parsed again")
+		expect.NoDiffBut(t, asOnWire, again, line, "parsed again")
 		if err := line.Validate(arrival, DefaultVerbs()); err != nil {
 			checkBad(t, err)
 		}
@@ -117,7 +117,7 @@ func FuzzParseID(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		id, err := ParseID(s)
 		if err != nil {
-			expect.Equal(t, utf8.ValidString(err.Error()), true, "reason %q is UTF-8", err)
+			expect.True(t, utf8.ValidString(err.Error()), "reason %q is UTF-8", err)
 			return
 		}
 		if string(id) != s || id.Kind()+":"+id.Name() != s || id.Name() == "" {
@@ -151,6 +151,6 @@ func FuzzParseSchema(f *testing.F) {
 			return
 		}
 		_, problems := resolve(n, n)
-		expect.NoDiff(t, nil, problems, "%s reads itself: problems", text)
+		expect.NoDiff(t, problems, nil, "%s reads itself: problems", text)
 	})
 }

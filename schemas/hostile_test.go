@@ -302,7 +302,7 @@ func TestDecode_FlippedBits(t *testing.T) {
 				}
 				again, err := r.decode(mustEncode(t, r, rec))
 				must.OK(t, err)
-				expect.NoDiffBut(t, asOnWire, rec, again, "bit %d: decoded again", bit)
+				expect.NoDiffBut(t, asOnWire, again, rec, "bit %d: decoded again", bit)
 			}
 		})
 	}
@@ -356,7 +356,7 @@ func TestDecode_DoesNotReferToValue(t *testing.T) {
 		for i := range value {
 			value[i] = 'X'
 		}
-		expect.NoDiffBut(t, asOnWire, full(r.zero), got, "%s after a change of its input", r.name)
+		expect.NoDiffBut(t, asOnWire, got, full(r.zero), "%s after a change of its input", r.name)
 	}
 	s := serdeOf[DeadLetter](t, texts{})
 	value := must.Get(s.Encode(&DeadLetter{Key: []byte("key"), Value: []byte("value")}))(t)
@@ -385,7 +385,7 @@ func TestEncode_RejectsInvalidRecords(t *testing.T) {
 		}},
 	}
 	for _, tt := range tests {
-		expect.Equal(t, tt.err() != nil, true, "%s: an error", tt.name)
+		expect.True(t, tt.err() != nil, "%s: an error", tt.name)
 	}
 	whole := &DeadLetter{Value: make([]byte, MaxRecordBytes), Reason: "too long"}
 	s := serdeOf[DeadLetter](t, texts{})

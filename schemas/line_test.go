@@ -63,7 +63,7 @@ func TestParseLine(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := must.Get(ParseLine([]byte(tt.line)))(t)
-			expect.NoDiffBut(t, cmpopts.EquateEmpty(), tt.want, got, "line")
+			expect.NoDiffBut(t, cmpopts.EquateEmpty(), got, tt.want, "line")
 		})
 	}
 }
@@ -139,7 +139,7 @@ func TestLine_RoundTrip(t *testing.T) {
 				must.OK(t, err)
 				got := must.Get(ParseLine(text[1:]))(t)
 				finishDecoding(wireOf(event))
-				expect.NoDiffBut(t, asOnWire, line, got, "parsed")
+				expect.NoDiffBut(t, asOnWire, got, line, "parsed")
 			})
 		})
 	}

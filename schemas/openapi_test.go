@@ -65,13 +65,13 @@ func compareRecord(t *testing.T, avro, schema jsonObject) {
 			t.Errorf("%s.%s: optional in Avro or by the code: %t, but not in the document", avro["name"], name, optional)
 		}
 		bounds := boundsInDocument(avro["name"], name)
-		expect.NoDiffBut(t, cmpopts.EquateEmpty(), bounds, numbersOf(property), "%s.%s: bounds", avro["name"], name)
+		expect.NoDiffBut(t, cmpopts.EquateEmpty(), numbersOf(property), bounds, "%s.%s: bounds", avro["name"], name)
 		if items, ok := property["items"].(jsonObject); ok && items["properties"] != nil {
 			compareRecord(t, field["type"].(jsonObject)["items"].(jsonObject), items)
 		}
 		delete(properties, name)
 	}
-	expect.NoDiff(t, map[string]any{}, properties, "%s: properties that the Avro schema does not have", avro["name"])
+	expect.NoDiff(t, properties, map[string]any{}, "%s: properties that the Avro schema does not have", avro["name"])
 }
 
 // boundsInDocument returns the bounds of a field by their names in JSON Schema. A new bound needs a line here and in the document.

@@ -153,7 +153,7 @@ func TestSerde_RoundTrip(t *testing.T) {
 				value := must.Get(r.encode(rec))(t)
 				got := must.Get(r.decode(value))(t)
 				finishDecoding(wireOf(rec))
-				expect.NoDiffBut(t, asOnWire, rec, got, "decoded")
+				expect.NoDiffBut(t, asOnWire, got, rec, "decoded")
 			})
 		})
 	}
@@ -161,7 +161,7 @@ func TestSerde_RoundTrip(t *testing.T) {
 
 func checkBad(t testing.TB, err error) {
 	t.Helper()
-	expect.Equal(t, errors.As(err, new(*BadRecordError)), true, "error %T %v is a *BadRecordError", err, err)
+	expect.True(t, errors.As(err, new(*BadRecordError)), "error %T %v is a *BadRecordError", err, err)
 }
 
 func TestMaxEncodedBytes_BoundsEncoding(t *testing.T) {

@@ -80,7 +80,7 @@ func TestRegister_ConcurrentSetOfCompatibility(t *testing.T) {
 			t.Cleanup(front.Close)
 			r := must.Get(NewRegistry(front.URL))(t)
 			_, err := r.Register(t.Context(), "r-value", recordSchema("R", fieldSchema("a", "int")))
-			expect.Equal(t, refused > 0, true, "a request is refused")
+			expect.True(t, refused > 0, "a request is refused")
 			expect.Error(t, err, tt.want, "Register")
 		})
 	}
@@ -111,7 +111,7 @@ func TestRegister_ChangedSchema(t *testing.T) {
 			}
 			expect.Error(t, err, tt.want, "Register")
 			expect.Error(t, err, "r-value", "Register")
-			expect.Equal(t, registered, false, "the schema is registered")
+			expect.False(t, registered, "the schema is registered")
 			expect.Equal(t, must.Get(r.Register(t.Context(), "r-value", v1))(t), 1, "id of the oldest again")
 		})
 	}
@@ -182,7 +182,7 @@ func TestRegistry_Errors(t *testing.T) {
 			_, err := r.Register(t.Context(), "x-value", recordSchema("R"))
 			expect.Error(t, err, "x-value", "register")
 			expect.Error(t, err, server.URL, "register")
-			expect.Equal(t, hits >= 2, true, "requests to the server: %d", hits)
+			expect.True(t, hits >= 2, "requests to the server: %d", hits)
 		})
 	}
 }
@@ -220,7 +220,7 @@ func TestSerde_OverRegistry(t *testing.T) {
 	s := must.Get(NewSerde[UserEvent]("users-value", id, r))(t)
 	got := must.Get(s.Decode(framed(uint32(oldID), "e", 5, "user:7", "update", "user:7")))(t)
 	want := &UserEvent{Event: Event{ID: "e", Time: 5, Actor: "user:7", Verb: Update, Object: "user:7"}}
-	expect.NoDiffBut(t, asOnWire, want, got, "decoded")
+	expect.NoDiffBut(t, asOnWire, got, want, "decoded")
 	_, err := s.Decode(framed(uint32(id+100), 5))
 	checkBad(t, err)
 }

@@ -101,7 +101,7 @@ func TestSchema_Files(t *testing.T) {
 		want = append(want, r.file)
 	}
 	slices.Sort(want)
-	expect.NoDiff(t, want, got, "records (-) and files (+)")
+	expect.NoDiff(t, got, want, "records (-) and files (+)")
 }
 
 func TestSchema_RejectsOtherTypes(t *testing.T) {
@@ -145,5 +145,5 @@ func TestAvroLibrary_IsImportedInTwoFiles(t *testing.T) {
 		}
 	}
 	got = slices.Compact(got)
-	expect.NoDiff(t, []string{"codec.go", "file.go"}, got, "files that import it")
+	expect.NoDiff(t, got, []string{"codec.go", "file.go"}, "files that import it")
 }

@@ -76,7 +76,7 @@ func TestEncode_Golden(t *testing.T) {
 		Board: "board:9", Attributes: map[string]string{"k": "v"},
 	}))(t)
 	want := framed(testID, "e", -1, "user:7", "save", "pin:42", 1, "board:9", "", 1, "k", "v", 0)
-	expect.NoDiff(t, want, got, "encoded")
+	expect.NoDiff(t, got, want, "encoded")
 }
 
 // hollowSchema returns a schema whose records contain the next one twice and take no bytes at all.
@@ -206,7 +206,7 @@ func TestDecode_OtherWriters(t *testing.T) {
 				return
 			}
 			must.OK(t, err)
-			expect.NoDiffBut(t, cmpopts.EquateEmpty(), tt.want, got, "decoded")
+			expect.NoDiffBut(t, cmpopts.EquateEmpty(), got, tt.want, "decoded")
 		})
 	}
 }
@@ -218,7 +218,7 @@ func TestRewrite_IsBounded(t *testing.T) {
 	r := must.Get(parseReader(reader))(t)
 	w := must.Get(parseSchema(writer))(t)
 	step, problems := resolve(r, w)
-	expect.NoDiff(t, nil, problems, "problems")
+	expect.NoDiff(t, problems, nil, "problems")
 	body := append(appendLong(nil, 100_000), make([]byte, 100_001)...)
 	expect.Is(t, expect.ErrorOf(step(&cursor{b: body}, nil)), errTooLarge, "error")
 }

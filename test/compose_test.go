@@ -109,7 +109,7 @@ func TestCompose_RolesHaveValidConfiguration(t *testing.T) {
 		}
 		commands := [][]string{{"config", "check"}, append(slices.Clone([]string(s.Command)), "--help")}
 		if s.HealthCheck != nil {
-			expect.NoDiff(t, []string{"CMD", "/smartfeed"}, s.HealthCheck.Test[:2], "%s: health check (the image has no shell)", name)
+			expect.NoDiff(t, s.HealthCheck.Test[:2], []string{"CMD", "/smartfeed"}, "%s: health check (the image has no shell)", name)
 			commands = append(commands, append(slices.Clone([]string(s.HealthCheck.Test[2:])), "--help"))
 		}
 		for _, args := range commands {
@@ -129,7 +129,7 @@ func TestCompose_LightHasOneOfEach(t *testing.T) {
 	project := loadProject(t, "docker-compose.light.yml")
 	names := slices.Sorted(maps.Keys(project.Services))
 	want := []string{"cassandra-primary", "demo", "grafana", "kafka", "materialize", "process-1", "prometheus", "registry", "serve", "tables", "topics"}
-	expect.NoDiff(t, want, names, "services")
+	expect.NoDiff(t, names, want, "services")
 	for name, s := range project.Services {
 		for on := range s.DependsOn {
 			if !slices.Contains(names, on) {
@@ -255,7 +255,7 @@ func TestCompose_CassandraMatchesTestedSettings(t *testing.T) {
 			delete(want, own)
 		}
 		maps.DeleteFunc(want, func(setting string, _ any) bool { return strings.HasSuffix(setting, "_request_timeout") })
-		expect.NoDiff(t, want, got, "%s, tested and composed", name)
+		expect.NoDiff(t, got, want, "%s, tested and composed", name)
 		if !slices.ContainsFunc(project.Services[name].Configs, func(c types.ServiceConfigObjConfig) bool { return c.Source == name }) {
 			t.Errorf("%s does not mount its settings", name)
 		}

@@ -147,7 +147,7 @@ func (v *visitor) readsAll() {
 	if diff := cmp.Diff(all, v.cards()); diff != "" || len(all) != 60 {
 		v.t.Errorf("%d pins; the page differs from the API (-api +page):\n%s", len(all), diff)
 	}
-	expect.NoDiff(v.t, first, v.cards()[10:], "old items")
+	expect.NoDiff(v.t, v.cards()[10:], first, "old items")
 }
 
 func (v *visitor) opensExplanation() {
@@ -224,7 +224,7 @@ func (v *visitor) readsPools() {
 	v.Wait("the pool", "document.querySelectorAll('.pool.source-following ol > li').length === 5")
 	lines := "[...document.querySelectorAll('.pool.source-following ol > li')].map((e) => e.dataset.key)"
 	want := get[pinList](v.s, "/v1/users/user:keeper/pools?source=following").pins()
-	expect.NoDiff(v.t, want, Eval[[]string](v.Page, lines), "bars of the API and of the page")
+	expect.NoDiff(v.t, Eval[[]string](v.Page, lines), want, "bars of the API and of the page")
 	widths := Eval[[]float64](v.Page, "[...document.querySelectorAll('.pool.source-following ol > li')].map((e) => parseFloat(e.style.getPropertyValue('--part')))")
 	if !slices.IsSortedFunc(widths, func(a, b float64) int { return int(b - a) }) || widths[0] != 100 {
 		v.t.Errorf("got bar widths %v, want the best at 100, then decreasing", widths)

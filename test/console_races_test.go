@@ -49,7 +49,7 @@ func leavesNoGapInAFeed(t *testing.T, b *Browser) {
 	p.Wait("the visit's page", "document.querySelector('.card').dataset.pin === 'pin:11'")
 	answerOlder()
 	p.Wait("the older page is loaded", "!document.querySelector('#more').disabled")
-	expect.NoDiff(t, []string{"11", "12"}, p.Texts(".card h2"), "items of the visit on the page")
+	expect.NoDiff(t, p.Texts(".card h2"), []string{"11", "12"}, "items of the visit on the page")
 }
 
 // A plot is labeled with the parameters of its request, which are those of the form when it was submitted.
@@ -78,8 +78,8 @@ func showsNoTargetsWithoutShare(t *testing.T, b *Browser) {
 		p.Wait("the shares", "Boolean(document.querySelector('#plot-shares figure'))")
 		return p.Texts("#plot-shares tbody td:nth-child(2)")
 	}
-	expect.NoDiff(t, []string{"100 %"}, targets(share("following", 0.6, 60), share("others", 0.2, 0)), "targets without others")
-	expect.NoDiff(t, []string{"–", "–"}, targets(share("following", 0.6, 60), share("others", 0.2, 40)), "targets with others")
+	expect.NoDiff(t, targets(share("following", 0.6, 60), share("others", 0.2, 0)), []string{"100 %"}, "targets without others")
+	expect.NoDiff(t, targets(share("following", 0.6, 60), share("others", 0.2, 40)), []string{"–", "–"}, "targets with others")
 }
 
 // An address with an unknown view shows the feed, even if it is the name of a property of every JavaScript object.

@@ -123,9 +123,9 @@ func comparesFeeds(t *testing.T, b *Browser) {
 	}
 	p.Wait("the summary", says("#compare-summary", "2 items in both, 2 of them at another position; 1 only in home, 1 only in plain."))
 	want := []string{"one|only here", "two|1 lower|there from interest|score −1.00", hostile + "|1 lower"}
-	expect.NoDiff(t, want, lines("a"), "the first feed")
+	expect.NoDiff(t, lines("a"), want, "the first feed")
 	want = []string{"two|1 higher|there from following|score +1.00", hostile + "|1 higher", "four|only here"}
-	expect.NoDiff(t, want, lines("b"), "the second feed")
+	expect.NoDiff(t, lines("b"), want, "the second feed")
 	p.Wait("the degraded reasons of one side", says("#compare-b-status", "Unavailable: store.")+" && "+says("#compare-a-status", ""))
 	p.CheckAccessible("two feeds")
 	p.Shot("compare-phone")

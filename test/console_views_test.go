@@ -500,7 +500,7 @@ func decidesOnTerms(t *testing.T, b *Browser) {
 	p.Wait("the term is removed, and the heading has the focus", "document.querySelectorAll('#terms li').length === 0 && document.activeElement.id === 'interests-title'")
 	p.Wait("the announcement", "document.querySelector('#announcer').textContent === 'oolong is rejected'")
 	want := []string{`{"term":"oolong","state":"merged","into":"tea"}`, `{"term":"oolong","state":"rejected","reason":"a brand"}`}
-	expect.NoDiff(t, want, d.bodies("POST /dictionary/decisions"), "sent")
+	expect.NoDiff(t, d.bodies("POST /dictionary/decisions"), want, "sent")
 	d.answers("GET /dictionary", 503, map[string]any{"detail": "the rows are unavailable"})
 	Eval[bool](p, "document.querySelector('#terms-state').dispatchEvent(new Event('change'))")
 	p.Wait("the error", "document.querySelector('#terms-status').textContent.includes('the rows are unavailable')")
@@ -535,7 +535,7 @@ func showsMoreTerms(t *testing.T, b *Browser) {
 	said("1000", "The first 1,000 terms, by score; "+others)
 	p.Wait("the maximum of terms", "document.querySelector('#terms-more').hidden")
 	limits := slices.Compact(d.queries("GET /dictionary", "limit"))
-	expect.NoDiff(t, []string{"50", "250", "450", "650", "850", "1000"}, limits, "requested numbers of terms")
+	expect.NoDiff(t, limits, []string{"50", "250", "450", "650", "850", "1000"}, "requested numbers of terms")
 	terms(3)
 	p.Choose("#terms-state", "merged")
 	said("3", "3 terms.")
@@ -579,7 +579,7 @@ func showsRetries(t *testing.T, b *Browser) {
 	p := d.open(t, b, View{Width: 1280, Height: 900, Dark: true}, "/#pipeline")
 	p.Wait("the records", "document.querySelectorAll('#dead-letters li').length === 4")
 	fates := p.Texts("#dead-letters .fate")
-	expect.NoDiff(t, []string{"done", "parked", "unknown", "waiting"}, slices.Sorted(slices.Values(fates)), "fates of the records")
+	expect.NoDiff(t, slices.Sorted(slices.Values(fates)), []string{"done", "parked", "unknown", "waiting"}, "fates of the records")
 	p.Wait("open records are marked", "document.querySelectorAll('#dead-letters li.open').length === 3 && !document.querySelector('#dead-letters-retry').disabled")
 	expect.Equal(t, p.Texts("#dead-letters-status")[0], "4 records: 1 waiting, 1 done, 1 parked.", "status")
 	line := "[...document.querySelectorAll('#dead-letters li')].find((e) => e.textContent.includes('actions/0 at 1'))"
@@ -645,7 +645,7 @@ func setsRetryRates(t *testing.T, b *Browser) {
 	cell("rate", "10/s by ann")
 	const zero = `{"kind":"` + kind + `","priority":-3,"rate":0}`
 	limits := []string{zero, zero, `{"kind":"` + kind + `","priority":-3}`}
-	expect.NoDiff(t, limits, d.bodies("POST /dead-letters/limits"), "sent")
+	expect.NoDiff(t, d.bodies("POST /dead-letters/limits"), limits, "sent")
 	d.answers("GET /dead-letters/kinds", 503, map[string]any{"detail": "the rows are unavailable"})
 	p.Wait("the error", "document.querySelector('#kinds-status').textContent.includes('the rows are unavailable')")
 }
@@ -780,7 +780,7 @@ func showsEveryProcess(t *testing.T, b *Browser) {
 	p.Wait("the restarts in the diagram", "[...document.querySelectorAll('.node-health')].some((e) => e.textContent === 'waiting · 3 restarts')")
 	p.Wait("the processes", row("#processes", "b:1")+" === 'b:1|v0|pools is waiting' && "+row("#processes", "a:1")+" === 'a:1|v1|ready'")
 	p.Wait("the process that did not respond", row("#processes", "gone:1")+" === 'gone:1|–|unavailable: no response' && document.querySelector('#missing').textContent.includes('Missing: gone:1: no response')")
-	expect.NoDiff(t, []string{"self:1", "a:1", "b:1"}, p.Texts("#components tbody td:nth-child(2)"), "processes of the components")
+	expect.NoDiff(t, p.Texts("#components tbody td:nth-child(2)"), []string{"self:1", "a:1", "b:1"}, "processes of the components")
 	p.CheckAccessible("several processes")
 	p.Shot("processes-wide")
 	Eval[string](p, "location.hash = 'insights'")
@@ -804,7 +804,7 @@ func worksWithKeyboard(t *testing.T, b *Browser) {
 	p.Wait("the main content has the focus", "document.activeElement.id === 'main'")
 	p.Go(Eval[string](p, "location.origin"))
 	order := tabs(p, "user", 10)
-	expect.NoDiff(t, []string{"Skip to the content", "user"}, order, "tab order")
+	expect.NoDiff(t, order, []string{"Skip to the content", "user"}, "tab order")
 	p.Press("a")
 	p.Press(kb.Enter)
 	p.Wait("the feed of user:a, with the focus on its heading", "document.querySelectorAll('.card').length === 2 && document.activeElement.id === 'feed-title'")

@@ -114,7 +114,7 @@ func TestExample_WebPageShowsFeedAndReportsActions(t *testing.T) {
 	page.Wait("the page announces the new pin", "document.querySelector('#new').textContent === '1 new' && !document.querySelector('#new').hidden")
 	page.Click("#new")
 	page.Wait("the new pin is on top", "document.querySelector('article').dataset.pin === 'pin:200'")
-	expect.NoDiff(t, []string{"Tea", "Open"}, page.Texts("article:first-child h2, article:first-child a"), "the new pin shows")
+	expect.NoDiff(t, page.Texts("article:first-child h2, article:first-child a"), []string{"Tea", "Open"}, "the new pin shows")
 	page.Click("article:first-child [data-verb=save]")
 	page.Click("article:nth-child(2) [data-verb=hide]")
 	page.Wait("the hidden pin disappears", "document.querySelectorAll('article').length === 24")

@@ -15,7 +15,7 @@ func TestCatalogue(t *testing.T) {
 	for name, profile := range profiles {
 		seen := map[string]bool{}
 		for _, topic := range topics.Catalogue(profile) {
-			expect.Equal(t, seen[topic.Name], false, "%s: topic %s is listed twice", name, topic.Name)
+			expect.False(t, seen[topic.Name], "%s: topic %s is listed twice", name, topic.Name)
 			seen[topic.Name] = true
 			if topic.Key == "" || len(topic.Writers) == 0 {
 				t.Errorf("%s: topic %s has key %q and writers %v", name, topic.Name, topic.Key, topic.Writers)
@@ -27,7 +27,7 @@ func TestCatalogue(t *testing.T) {
 		}
 		for _, group := range topics.RowGroups() {
 			hasBoth := seen[topics.TableOf(group)] && seen[topics.TicksOf(group)]
-			expect.Equal(t, hasBoth, true, "%s: group %s has a table and ticks", name, group)
+			expect.True(t, hasBoth, "%s: group %s has a table and ticks", name, group)
 		}
 	}
 }

@@ -135,7 +135,7 @@ func TestConsume_CommitsPastMarkers(t *testing.T) {
 	stop := topicstest.Run(t, func(ctx context.Context) error {
 		return topics.Consume(ctx, w.consumer("g", topics.Edges), func(_ context.Context, rs []*kgo.Record) error {
 			for _, r := range rs {
-				expect.Equal(t, r.Attrs.IsControl(), false, "a marker is delivered, offset %d", r.Offset)
+				expect.False(t, r.Attrs.IsControl(), "a marker is delivered, offset %d", r.Offset)
 			}
 			got.add(rs)
 			return nil
@@ -168,7 +168,7 @@ func TestConsume_GetsRetriesOfCompactedTopics(t *testing.T) {
 	got.mu.Lock()
 	defer got.mu.Unlock()
 	want := map[string]int{"retry of users-deleted": 1, "last": 1}
-	expect.NoDiff(t, want, got.values, "values: the last record and the retry of the compacted topic")
+	expect.NoDiff(t, got.values, want, "values: the last record and the retry of the compacted topic")
 }
 
 // Members join and leave while records are produced. Every record has its effect, and a clean handover repeats none.

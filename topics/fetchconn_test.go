@@ -83,7 +83,7 @@ func TestBound_KeepsRecordsOfEveryCodec(t *testing.T) {
 		batch := testBatch(t, codec, 0, 3, testRecord(0, []byte("a"), 0), testRecord(1, nil, MaxHeaders), testRecord(2, make([]byte, 1000), 2))
 		cut := batch[:len(batch)/2]
 		got := newBounder(t).bound(bytes.Join([][]byte{batch, cut}, nil))
-		expect.Equal(t, bytes.HasSuffix(got, cut), true, "%v: the truncated batch is kept", codec)
+		expect.True(t, bytes.HasSuffix(got, cut), "%v: the truncated batch is kept", codec)
 		records := decoded(t, got[:len(got)-len(cut)])
 		if len(records) != 3 {
 			t.Fatalf("%v: %d records, want 3", codec, len(records))
@@ -197,7 +197,7 @@ func TestFetchConn_InvalidLengthEndsTheConnection(t *testing.T) {
 			break
 		}
 	}
-	expect.NoDiff(t, append(bytes.Clone(whole), whole...), got, "read bytes")
+	expect.NoDiff(t, got, append(bytes.Clone(whole), whole...), "read bytes")
 }
 
 // readConn is a read-only connection.

@@ -52,7 +52,7 @@ func TestFlows_CountRecordsAndLag(t *testing.T) {
 		Topic: topics.Pins, Key: "pin", Writers: []string{topics.Producers, topics.Fanout}, Records: 5,
 		Readers: []topics.Lag{{Group: "mill", Topic: topics.Pins}},
 	}
-	expect.NoDiff(t, want, got[topics.Pins], "flow")
+	expect.NoDiff(t, got[topics.Pins], want, "flow")
 	if f := got[topics.Publications]; f.Records != 5 || len(f.Readers) != 1 || f.Readers[0].Records < 2 || f.Readers[0].Records > 5 {
 		t.Errorf("never read: %+v, want a lag of five records", f)
 	}
@@ -63,7 +63,7 @@ func TestFlows_CountRecordsAndLag(t *testing.T) {
 	expect.Equal(t, [2]int64{cards.Records, cards.Readers[0].Records}, [2]int64{1, 0}, "records and lag, with a marker at the end")
 	for _, own := range []string{topics.TableOf(topics.Pools), topics.TicksOf(topics.Pools)} {
 		_, ok := got[own]
-		expect.Equal(t, ok, false, "%s, which is private to a group, is listed", own)
+		expect.False(t, ok, "%s, which is private to a group, is listed", own)
 	}
 }
 

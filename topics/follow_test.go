@@ -179,14 +179,14 @@ func TestFollow_GetsRetriesOfItsReader(t *testing.T) {
 	eventually.True(t, "all records are read", func() bool { return first.next() == 4 && second.next() == 4 })
 	want := map[string]int{"ours": 1, "last": 1}
 	for _, s := range []*fakeStore{first, second} {
-		expect.NoDiff(t, want, s.values, "values")
+		expect.NoDiff(t, s.values, want, "values")
 	}
 }
 
 func TestParseCheckpoint_RoundTrip(t *testing.T) {
 	for _, want := range []topics.PartitionCheckpoint{{}, {Next: 1<<40 + 7}, {Topic: kadm.TopicID{1, 15: 9}, Next: 3}} {
 		encoded := want.Bytes()
-		expect.NoDiff(t, want, must.Get(topics.ParseCheckpoint(encoded))(t), "checkpoint")
+		expect.NoDiff(t, must.Get(topics.ParseCheckpoint(encoded))(t), want, "checkpoint")
 		for _, bad := range [][]byte{nil, encoded[:8], encoded[:len(encoded)-1], append(encoded, 'x')} {
 			if got, err := topics.ParseCheckpoint(bad); err == nil {
 				t.Errorf("got %+v of %d bytes, want an error", got, len(bad))

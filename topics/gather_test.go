@@ -57,7 +57,7 @@ func TestConsume_GathersRecordsOfOwnPartitions(t *testing.T) {
 	eventually.True(t, "another consumer has partitions", func() bool { return other.len() > 0 })
 	must.OK(t, stop())
 	must.OK(t, stopOther())
-	expect.Equal(t, got.len() > 0, true, "the consumer passes records to handle")
+	expect.True(t, got.len() > 0, "the consumer passes records to handle")
 	expect.Equal(t, got.len()+other.len(), 100, "records of both consumers")
 	expect.Equal(t, w.Committed("g", topics.Edges), 100, "committed offsets")
 }

@@ -57,13 +57,13 @@ func TestGlobalTable_HoldsNewestRecordOfEachKey(t *testing.T) {
 	w.Send(w.deleted(t, "user:7", 9), w.deleted(t, "user:8", 0))
 
 	table := topics.DeletedUsers{GlobalTable: topics.NewGlobalTable(w.Kafka, w.Streams.UsersDeleted, "a", logTo(t))}
-	expect.Equal(t, table.Has("user:7"), false, "a user is present before Run")
+	expect.False(t, table.Has("user:7"), "a user is present before Run")
 	stop := topicstest.Run(t, table.Run)
 	waitReady(t, table.Ready())
 	if got, ok := table.Get("user:7"); !ok || got.Time != 9 {
 		t.Errorf("user:7 = %v, want the newest record, of time 9", got)
 	}
-	expect.Equal(t, table.Has("user:8"), false, "a user after its tombstone")
+	expect.False(t, table.Has("user:8"), "a user after its tombstone")
 	expect.Equal(t, table.Len(), 49, "users after one tombstone")
 
 	w.Send(w.deleted(t, "user:new", 1), w.deleted(t, "user:7", 0))
@@ -114,7 +114,7 @@ func TestGlobalTable_StartsOverInNewProcess(t *testing.T) {
 	_ = stop()
 
 	second, _ := w.deletedUsers(t, "a")
-	expect.Equal(t, second.Has("user:a"), true, "the second process has user:a when it is ready")
+	expect.True(t, second.Has("user:a"), "the second process has user:a when it is ready")
 }
 
 func TestGlobalTable_SkipsUndecodableRecords(t *testing.T) {
@@ -158,7 +158,7 @@ func TestGlobalTable_RetriesWhenRegistryIsUnavailable(t *testing.T) {
 	topicstest.Run(t, table.Run)
 	waitReady(t, table.Ready())
 	expect.Equal(t, [3]bool{table.Has("user:a"), table.Has("user:b"), table.Has("user:c")}, [3]bool{true, true, true}, "users a, b and c")
-	expect.Equal(t, registry.requests.Load() >= 2, true, "requests to the registry after the failed one")
+	expect.True(t, registry.requests.Load() >= 2, "requests to the registry after the failed one")
 }
 
 // A reader skips a record that can never be decoded, and fails if the registry is unavailable.
@@ -174,7 +174,7 @@ func TestDecoded_FailsWhenRegistryIsUnavailable(t *testing.T) {
 	must.OK(t, read(&kgo.Record{Value: []byte("no record")}))
 	must.OK(t, read(good))
 	expect.Is(t, read(foreign), schemas.ErrRegistryUnavailable, "error")
-	expect.NoDiff(t, []schemas.UserID{"user:a"}, got, "users")
+	expect.NoDiff(t, got, []schemas.UserID{"user:a"}, "users")
 }
 
 // The broker treats a transaction that was open when it was killed as aborted, and writes no marker. So no readable record
@@ -188,5 +188,5 @@ func TestGlobalTable_IsReadyAfterOpenTransactionEnds(t *testing.T) {
 	eventually.True(t, "user:a", func() bool { return table.Has("user:a") })
 	must.OK(t, tx.EndTransaction(context.Background(), kgo.TryAbort))
 	waitReady(t, table.Ready())
-	expect.Equal(t, table.Has("user:never"), false, "an aborted record is in the table")
+	expect.False(t, table.Has("user:never"), "an aborted record is in the table")
 }

@@ -70,7 +70,7 @@ func TestGrants(t *testing.T) {
 		{topics.RoleOperate, "group pools*", []string{topics.Describe}},
 		{topics.RoleOperate, "transactional-id smartfeed-doctor-*", []string{topics.Write}},
 	} {
-		expect.NoDiff(t, c.want, grantsOf(t, c.role)[c.resource], "%s on %s", c.role, c.resource)
+		expect.NoDiff(t, grantsOf(t, c.role)[c.resource], c.want, "%s on %s", c.role, c.resource)
 	}
 	if _, err := topics.Grants("cook", nil); err == nil {
 		t.Error("an unknown role has grants")
@@ -222,7 +222,7 @@ func TestVerifyAccess_DetectsMissingPermissionOfServe(t *testing.T) {
 	want := []topics.Grant{
 		{Kind: topics.GroupResource, Name: topics.RetriedGroup, Prefix: true, Operations: []string{topics.Read}},
 	}
-	expect.NoDiff(t, want, denied.Missing, "missing")
+	expect.NoDiff(t, denied.Missing, want, "missing")
 }
 
 // The serve role is sufficient to list dead letters and to retry them. A dead letter

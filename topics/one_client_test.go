@@ -30,13 +30,13 @@ func TestClients_AreCreatedInOnePlace(t *testing.T) {
 	found := map[string]bool{}
 	for _, path := range goFiles(t) {
 		for _, maker := range makersIn(t, filepath.Join("..", path)) {
-			expect.Equal(t, slices.Contains(allowed[path], maker), true, "%s may call %s: use topics.Kafka", path, maker)
+			expect.True(t, slices.Contains(allowed[path], maker), "%s may call %s: use topics.Kafka", path, maker)
 			found[path+" "+maker] = true
 		}
 	}
 	for path, list := range allowed {
 		for _, maker := range list {
-			expect.Equal(t, found[path+" "+maker], true, "%s calls %s, as the list says", path, maker)
+			expect.True(t, found[path+" "+maker], "%s calls %s, as the list says", path, maker)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func TestPublisher_EncodesEveryInputStream(t *testing.T) {
 		}
 	}
 	for _, stream := range schemas.InputStreams() {
-		expect.Equal(t, inputs[stream], true, "%s is an input topic of the catalogue", stream)
+		expect.True(t, inputs[stream], "%s is an input topic of the catalogue", stream)
 		expect.Error(t, p.Publish(t.Context(), []schemas.Line{schemas.NewLine(schemas.NewInput(stream))}), "", "%s", stream)
 	}
 	if err := p.Publish(t.Context(), []schemas.Line{{Stream: topics.Pins, Event: &schemas.FollowEvent{}}}); err == nil {
@@ -51,7 +51,7 @@ func TestStreamRoundTrip(t *testing.T) {
 	want := &schemas.Edge{User: "user:a", Other: "board:b", Kind: schemas.FollowEdge, Live: true, Time: 7}
 	value := must.Get(w.Streams.Edges.Encode(want))(t)
 	got := must.Get(w.Streams.Edges.Decode(value))(t)
-	expect.NoDiff(t, want, got, "decoded")
+	expect.NoDiff(t, got, want, "decoded")
 }
 
 // brokenRegistry rejects some subjects.

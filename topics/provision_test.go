@@ -40,7 +40,7 @@ func TestApply_CreatesWhatVerifyExpects(t *testing.T) {
 			expect.Equal(t, len(done.Create), len(want), "topics that Apply created")
 			must.OK(t, topics.Verify(t.Context(), w.Kafka, want))
 			again := must.Get(topics.Apply(t.Context(), w.Kafka, want))(t)
-			expect.Equal(t, again.Empty(), true, "the second Apply changes nothing")
+			expect.True(t, again.Empty(), "the second Apply changes nothing")
 		})
 	}
 }
@@ -76,7 +76,7 @@ func TestApply_AltersSettings(t *testing.T) {
 	longer.Actions = 30 * 24 * time.Hour
 	done := must.Get(topics.Apply(t.Context(), w.Kafka, topics.Catalogue(longer)))(t)
 	want := []topics.Setting{{Topic: "actions", Key: "retention.ms", Have: "604800000", Want: "2592000000"}}
-	expect.NoDiff(t, want, done.Alter, "Apply altered")
+	expect.NoDiff(t, done.Alter, want, "Apply altered")
 	must.OK(t, topics.Verify(t.Context(), w.Kafka, topics.Catalogue(longer)))
 }
 
@@ -96,7 +96,7 @@ func TestApply_ReportsEveryConflict(t *testing.T) {
 		expect.Contains(t, err.Error(), text, "Apply")
 	}
 	have := must.Get(adm.ListTopics(t.Context()))(t)
-	expect.NoDiff(t, []string{"follows", "pins"}, have.Names(), "topics after a conflict")
+	expect.NoDiff(t, have.Names(), []string{"follows", "pins"}, "topics after a conflict")
 }
 
 func TestProfileOf_EmbeddedBroker(t *testing.T) {
@@ -157,7 +157,7 @@ func TestApply_SetsRetentionOfActions(t *testing.T) {
 		}
 	}
 	want := map[string]string{topics.Actions: "604800000 2592000000 ", topics.ActionsJoined: "604800000 604800000 "}
-	expect.NoDiff(t, want, kept, "retention of 7 and then of 30 days")
+	expect.NoDiff(t, kept, want, "retention of 7 and then of 30 days")
 }
 
 // Kafka brokers report a setting a moment after they accept it.

@@ -79,7 +79,7 @@ func TestLog_ContinuesAtOldestRecord(t *testing.T) {
 	if err != nil || len(records) != 0 || next != 3 {
 		t.Errorf("read from before the oldest record: %d records, next %d, %v; want none, next 3", len(records), next, err)
 	}
-	expect.Equal(t, n.Hits(kmsg.Fetch) > 0, true, "a fetch is intercepted")
+	expect.True(t, n.Hits(kmsg.Fetch) > 0, "a fetch is intercepted")
 	if records, next, err = l.Read(t.Context(), topics.Pins, p, 3); err != nil || len(records) != 2 || next != 5 {
 		t.Errorf("read at the oldest record: %d records, next %d, %v; want 2, next 5", len(records), next, err)
 	}

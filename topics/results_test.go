@@ -18,5 +18,5 @@ func TestWork_Since(t *testing.T) {
 		Dropped:     map[string]int64{"pools: cap": 4, "objects: bot": 3}, // objects was restarted
 		DeadLetters: map[string]int64{"objects: key": 1},
 	}
-	expect.NoDiff(t, want, now.Since(before), "results")
+	expect.NoDiff(t, now.Since(before), want, "results")
 }

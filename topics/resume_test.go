@@ -120,7 +120,7 @@ func TestFollow_FailsAtARetentionGap(t *testing.T) {
 		f.ReadChanged = readChanged
 		wantChanged(t, topics.Follow(t.Context(), f, s.put), "retention removed records before they were applied")
 	}
-	expect.Equal(t, s.once(5), true, "the store has the first five records: %v", s.values)
+	expect.True(t, s.once(5), "the store has the first five records: %v", s.values)
 }
 
 // Markers at the end of a partition are not records. A checkpoint before them would count as a gap later.

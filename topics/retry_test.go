@@ -66,6 +66,6 @@ func TestRetry_IsForAnotherOnlyOnTopicsOfGroups(t *testing.T) {
 			t.Errorf("%s, which producers write, has the readers %v, want one: each would process retries for the others", topic.Name, topic.Readers)
 		}
 		expect.Equal(t, retry.IsForAnother(topic.Name, Actors), !byProducers && !topic.Compact, "%s: skipped by another reader", topic.Name)
-		expect.Equal(t, retry.IsForAnother(topic.Name, Objects), false, "%s: skipped by its own reader", topic.Name)
+		expect.False(t, retry.IsForAnother(topic.Name, Objects), "%s: skipped by its own reader", topic.Name)
 	}
 }

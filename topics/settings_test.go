@@ -37,7 +37,7 @@ func TestSarama_SettingsThatKeepRecords(t *testing.T) {
 	expect.Equal(t, c.Consumer.IsolationLevel, sarama.ReadCommitted, "isolation level")
 	expect.Equal(t, c.Consumer.Offsets.Initial, sarama.OffsetOldest, "start of a new group")
 	expect.Equal(t, c.Producer.RequiredAcks, sarama.WaitForAll, "acknowledgements")
-	expect.Equal(t, c.Metadata.AllowAutoTopicCreation, false, "clients create topics automatically")
+	expect.False(t, c.Metadata.AllowAutoTopicCreation, "clients create topics automatically")
 	if got := c.Consumer.Group.Rebalance.GroupStrategies; len(got) != 1 || got[0] != goka.CopartitioningStrategy {
 		t.Errorf("assignment: got %v, want %v", got, goka.CopartitioningStrategy)
 	}

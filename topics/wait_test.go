@@ -144,7 +144,7 @@ func TestWait_IsExactUnderTraffic(t *testing.T) {
 		must.OK(t, w.wait(t, time.Minute))
 		expect.Equal(t, p.effects(prefix), 60, "round %d: effects when Wait returns", round)
 	}
-	expect.Equal(t, p.effects("noise") > 0, true, "events are published meanwhile")
+	expect.True(t, p.effects("noise") > 0, "events are published meanwhile")
 	_ = stopTraffic()
 }
 
@@ -214,7 +214,7 @@ func TestWait_ReadsEndsAfterCommittedOffsets(t *testing.T) {
 	})
 	err := w.waitChecks(t, 2, pipelineReaders...)
 	expect.Error(t, err, "loop: 1 of publications", "Wait")
-	expect.Equal(t, moved.Load(), true, "the record is committed between the reads")
+	expect.True(t, moved.Load(), "the record is committed between the reads")
 }
 
 func TestWait_ReportsLag(t *testing.T) {
@@ -288,7 +288,7 @@ func TestWait_IncludesGlobalTables(t *testing.T) {
 		user := schemas.UserID(fmt.Sprintf("user:%d", i))
 		w.Send(w.deleted(t, user, 1))
 		must.OK(t, w.wait(t, time.Minute))
-		expect.Equal(t, table.Has(user), true, "%s is in the table when Wait returns", user)
+		expect.True(t, table.Has(user), "%s is in the table when Wait returns", user)
 	}
 	_ = stop()
 	w.Send(w.deleted(t, "user:later", 1))
@@ -312,18 +312,18 @@ func TestWait_IncludesEveryRunningProcess(t *testing.T) {
 	first, second := newFakeStore(), newFakeStore()
 	stop := w.follow(t, first, "1")
 	must.OK(t, wait())
-	expect.Equal(t, first.once(1), true, "the store of one process has the record")
+	expect.True(t, first.once(1), "the store of one process has the record")
 	w.follow(t, second, "2")
 	eventually.True(t, "the second has joined", func() bool { return second.once(1) })
 	for i := range 20 {
 		w.produce(topics.Edges, fmt.Sprint("b", i))
 		must.OK(t, wait())
-		expect.Equal(t, first.once(i+2) && second.once(i+2), true, "both stores have %d records when Wait returns", i+2)
+		expect.True(t, first.once(i+2) && second.once(i+2), "both stores have %d records when Wait returns", i+2)
 	}
 	must.OK(t, stop())
 	w.produce(topics.Edges, "c")
 	must.OK(t, wait())
-	expect.Equal(t, second.once(22) && !first.once(22), true, "after one has stopped, Wait waits only for the other")
+	expect.True(t, second.once(22) && !first.once(22), "after one has stopped, Wait waits only for the other")
 }
 
 func TestWait_RetriesUnavailableBrokers(t *testing.T) {
@@ -339,7 +339,7 @@ func TestWait_RetriesUnavailableBrokers(t *testing.T) {
 		return resp, nil, true
 	})
 	must.OK(t, w.wait(t, time.Minute))
-	expect.Equal(t, fails > 3, true, "the faults are hit")
+	expect.True(t, fails > 3, "the faults are hit")
 }
 
 func TestReadersOf_ListsTopicsInOrderOfTheCatalogue(t *testing.T) {
@@ -347,5 +347,5 @@ func TestReadersOf_ListsTopicsInOrderOfTheCatalogue(t *testing.T) {
 		{Name: "in", Readers: []string{"b", "a"}}, {Name: "table", Writers: []string{"a"}}, {Name: "out", Readers: []string{"a", topics.Features}},
 	}
 	want := []topics.Reader{{Group: "b", Topics: []string{"in"}}, {Group: "a", Topics: []string{"in", "out"}}, {Group: topics.Features, Topics: []string{"out"}, Each: true}}
-	expect.NoDiff(t, want, topics.ReadersOf(catalogue), "readers")
+	expect.NoDiff(t, topics.ReadersOf(catalogue), want, "readers")
 }

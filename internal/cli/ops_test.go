@@ -139,7 +139,7 @@ func TestPublish_ReadsFilesAndStandardInput(t *testing.T) {
 	var got ops.Published
 	must.OK(t, json.Unmarshal([]byte(out), &got))
 	want := ops.Published{Events: 102, Streams: map[string]int{"actions": 100, "follows": 2}, Seconds: got.Seconds}
-	expect.NoDiff(t, want, got, "published")
+	expect.NoDiff(t, got, want, "published")
 	expect.Equal(t, len(w.Records(topics.Actions)), 100, "actions in the log")
 	expect.Equal(t, w.prints(t, "", otherGood, "publish"), "published 1 event: 1 follow\n", "publish")
 }
@@ -284,7 +284,7 @@ func TestRetryDeadLetters_PublishesLongOnes(t *testing.T) {
 	w := newWire(t)
 	w.SendDeadLetter(topics.Deliveries, 3, "user:a", strings.Repeat("d", topics.MaxRetriedBytes), 10)
 	out := w.prints(t, "", "", "dead-letters", "retry")
-	expect.Equal(t, strings.HasPrefix(out, "retried 1 dead letter,"), true, "%q begins with the number of retries", out)
+	expect.True(t, strings.HasPrefix(out, "retried 1 dead letter,"), "%q begins with the number of retries", out)
 	rs := w.Records(topics.Deliveries)
 	if len(rs) != 1 || rs[0].Partition != 3 || len(rs[0].Value) != topics.MaxRetriedBytes {
 		t.Fatalf("%d deliveries, want the bytes in partition 3", len(rs))
@@ -313,12 +313,12 @@ func TestLimitRetries_OrdersLimits(t *testing.T) {
 		expect.Equal(t, string(r.Key), topics.Pins, "key of an order")
 		got = append(got, o.Limits...)
 	}
-	expect.NoDiff(t, want, got, "limits")
+	expect.NoDiff(t, got, want, "limits")
 }
 
 func TestDeadLetters_OfEmptyTopic(t *testing.T) {
 	w := newWire(t)
 	expect.Equal(t, w.prints(t, "", "", "dead-letters", "list", "-o", "json"), "[]\n", "list")
 	out := w.prints(t, "", "", "dead-letters", "retry")
-	expect.Equal(t, strings.HasPrefix(out, "retried 0 dead letters,"), true, "%q begins with the number of retries", out)
+	expect.True(t, strings.HasPrefix(out, "retried 0 dead letters,"), "%q begins with the number of retries", out)
 }

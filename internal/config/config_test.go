@@ -70,7 +70,7 @@ func TestLoad_LaterSourcesOverride(t *testing.T) {
 	must.OK(t, err)
 	want := &product{Dir: "fromenv", Kafka: []string{"d:1", "e:2"}, Loud: true,
 		Pools: pool{Cap: 9, HalfLife: 90 * time.Second}, Shares: map[string]float64{"related": 0.5, "interest": 0.25}}
-	expect.NoDiff(t, want, got, "loaded configuration")
+	expect.NoDiff(t, got, want, "loaded configuration")
 }
 
 func TestLoad_ReportsEveryMistakeWithItsPlace(t *testing.T) {
@@ -175,7 +175,7 @@ func TestKeys_DescribeElementsOfLists(t *testing.T) {
 		{Path: "sources[].wait", Type: "duration", Default: "0s", Range: "0s to 1m"},
 		{Path: "sources[].more", Type: "list", Default: "[]", Elements: []Key{{Path: "sources[].more[].share", Type: "number", Default: "0"}}},
 	}}}
-	expect.NoDiff(t, want, got, "configuration")
+	expect.NoDiff(t, got, want, "configuration")
 }
 
 func TestValues_CanBePrintedAsJSON(t *testing.T) {

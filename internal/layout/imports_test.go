@@ -93,7 +93,7 @@ func TestArchitecture_ListsInternalPackages(t *testing.T) {
 	}{{"packages", folders, mapped}, {"leaves", leaves, mappedLeaves}} {
 		slices.Sort(want.want)
 		slices.Sort(want.found)
-		expect.NoDiff(t, want.found, want.want, "%s in docs/design/architecture.md, found (-) and listed (+)", want.what)
+		expect.NoDiff(t, want.want, want.found, "%s in docs/design/architecture.md, found (-) and listed (+)", want.what)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestDecisions_CoverDependencies(t *testing.T) {
 	if direct = slices.Compact(direct); len(direct) < 30 {
 		t.Errorf("found only %d direct dependencies", len(direct))
 	}
-	expect.NoDiff(t, direct, recorded, "modules of docs/design/decisions.md")
+	expect.NoDiff(t, recorded, direct, "modules of docs/design/decisions.md")
 }
 
 func groupOf(path string) string {

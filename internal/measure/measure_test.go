@@ -23,7 +23,7 @@ func TestRun_SendsRequestsWhenDue(t *testing.T) {
 			at = append(at, time.Since(began))
 			return nil
 		}})
-		expect.NoDiff(t, []time.Duration{0, 250e6, 500e6, 750e6}, at, "times of requests")
+		expect.NoDiff(t, at, []time.Duration{0, 250e6, 500e6, 750e6}, "times of requests")
 		if r := results[0]; r.Answered != 4 || r.Done != 4 || r.Latency.Max() != 0 {
 			t.Errorf("got %+v, max %s, want 4 immediate responses", r, r.Latency.Max())
 		}

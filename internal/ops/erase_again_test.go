@@ -15,5 +15,5 @@ func TestReadDeletedUsers_ReadsWhatWriteDeletedUsersWrites(t *testing.T) {
 	must.OK(t, WriteDeletedUsers(&out, []schemas.DeletedUser{{User: "user:b", Time: 2}, {User: "user:a", Time: 1}}))
 	got, err := ReadDeletedUsers(strings.NewReader("# comment\n\n" + out.String() + "user:a\n  user:c  \n"))
 	must.OK(t, err)
-	expect.NoDiff(t, []schemas.UserID{"user:a", "user:b", "user:c"}, got, "users")
+	expect.NoDiff(t, got, []schemas.UserID{"user:a", "user:b", "user:c"}, "users")
 }

@@ -39,7 +39,7 @@ func TestDecode_ReturnsEncodedRowOrError(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := rapid.Make[visit]().Draw(t, "row")
 		b := Encode(&want)
-		expect.NoDiffBut(t, cmp.Options{cmpopts.EquateEmpty(), cmpopts.EquateNaNs()}, want, must.Get(Decode[visit](b))(t), "decoded")
+		expect.NoDiffBut(t, cmp.Options{cmpopts.EquateEmpty(), cmpopts.EquateNaNs()}, must.Get(Decode[visit](b))(t), want, "decoded")
 		for n := range b {
 			expect.Is(t, expect.ErrorOf(Decode[visit](b[:n])), ErrTorn, "%d of %d bytes", n, len(b))
 		}

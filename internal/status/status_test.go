@@ -56,7 +56,7 @@ func TestAddProcesses_SumsGroups(t *testing.T) {
 		at = append(at, fmt.Sprint(p.Partition, " ", p.Stage, " ", p.Process))
 	}
 	want := []string{"0 standby a:1", "0 running c:1", "1 running a:1", "1 running c:1"}
-	expect.NoDiff(t, want, at, "partitions")
+	expect.NoDiff(t, at, want, "partitions")
 	if len(s.Shares) != 1 || s.Shares[0].Items != 15 || s.Shares[0].Target != 1 {
 		t.Errorf("shares are %+v, want 15 items", s.Shares)
 	}

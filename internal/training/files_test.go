@@ -77,7 +77,7 @@ func TestRows_RoundTrip(t *testing.T) {
 		got = append(got, r)
 		return nil
 	}))
-	expect.NoDiff(t, want, got, "result")
+	expect.NoDiff(t, got, want, "result")
 	stop, visits := errors.New("stop"), 0
 	err = log.Each(func(*training.Row) error {
 		visits++
@@ -126,7 +126,7 @@ func TestWriter_WritesColumns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.parquet")
 	write(t, path, layout, rows()...)
 	want := []columns{{new(7.0), new(0.0), new(0.75), nil, false, new(2.5), new(0.125)}, {}}
-	expect.NoDiff(t, want, must.Get(parquet.ReadFile[columns](path))(t), "result")
+	expect.NoDiff(t, must.Get(parquet.ReadFile[columns](path))(t), want, "result")
 }
 
 // Files without a model, and with another, have the outputs of one of them.
@@ -135,7 +135,7 @@ func TestOpen_UnitesOutputs(t *testing.T) {
 	for name, outputs := range map[string][]string{"a": nil, "b": layout.Outputs, "c": {"proba[1]", "hide"}} {
 		write(t, filepath.Join(dir, name+".parquet"), training.Layout{Outputs: outputs, Labels: layout.Labels, Topic: layout.Topic})
 	}
-	expect.NoDiff(t, []string{"save", "proba[1]", "hide"}, must.Get(training.Open(dir))(t).Outputs, "outputs")
+	expect.NoDiff(t, must.Get(training.Open(dir))(t).Outputs, []string{"save", "proba[1]", "hide"}, "outputs")
 }
 
 func TestOpen_Errors(t *testing.T) {

@@ -37,7 +37,7 @@ func TestFacets_OfAction(t *testing.T) {
 	}
 	for _, tt := range tests {
 		a := &schemas.EnrichedAction{Actor: tt.actor, ObjectAttributes: schemas.ObjectAttributes{Facets: tt.facets}}
-		expect.NoDiff(t, tt.want, facets(a, tt.deleted), "%s", tt.name)
+		expect.NoDiff(t, facets(a, tt.deleted), tt.want, "%s", tt.name)
 	}
 }
 

@@ -89,7 +89,7 @@ func TestAction_JoinedWithNewestProfile(t *testing.T) {
 	want[1].ActorAttributes = schemas.ActorAttributes{
 		Interests: []schemas.InterestID{"interest:x"}, Embedding: []float32{1, 2}, Attributes: map[string]string{"profile": "second"},
 	}
-	expect.NoDiffBut(t, cmpopts.EquateEmpty(), want, values(proctest.Drain(w, w.Streams.ActionsEnriched)), "actions")
+	expect.NoDiffBut(t, cmpopts.EquateEmpty(), values(proctest.Drain(w, w.Streams.ActionsEnriched)), want, "actions")
 	deadLetters := values(proctest.Drain(w, w.Streams.DeadLetters))
 	if len(deadLetters) != 1 || deadLetters[0].Reason != `action: key "user:other": want the actor "user:eve"` {
 		t.Errorf("dead letters: got %v, want only the action under another key", deadLetters)
@@ -134,7 +134,7 @@ func TestUser_DeleteDropsLaterRecords(t *testing.T) {
 	w.WaitIdle()
 
 	want := []schemas.DeletedUser{{User: "user:eve", Time: schemas.MicrosOf(at.Add(-time.Hour))}}
-	expect.NoDiff(t, want, values(proctest.Drain(w, w.Streams.UsersDeleted)), "deleted users")
+	expect.NoDiff(t, values(proctest.Drain(w, w.Streams.UsersDeleted)), want, "deleted users")
 	expect.Equal(t, len(proctest.Drain(w, w.Streams.ActionsEnriched)), 3, "actions forwarded: the 3 before the delete")
 	rows := w.Rows(topics.Actors, "")
 	if len(rows) != 1 || rows[0].Owner != "user:eve" || bytes.Contains(rows[0].Value, []byte("interest:x")) {
@@ -186,7 +186,7 @@ func TestAffinities_SentAtMostOncePerInterval(t *testing.T) {
 	for _, a := range last().Top {
 		got = append(got, a.Facet)
 	}
-	expect.NoDiff(t, want, got, "top")
+	expect.NoDiff(t, got, want, "top")
 	checkApart(t, all, cfg.EmitInterval)
 }
 
@@ -262,8 +262,8 @@ func TestAffinities_SentOnceIfActionPrecedesTick(t *testing.T) {
 		sums = append(sums, math.Round(a.Top[0].Value))
 	}
 	want := []time.Duration{0, cfg.EmitInterval + 50*time.Millisecond, 2*cfg.EmitInterval + 50*time.Millisecond, 5 * cfg.EmitInterval}
-	expect.NoDiff(t, want, sent, "times of sending after the first action")
-	expect.NoDiff(t, []float64{1, 3, 4, 5}, sums, "clicks in the sent affinities")
+	expect.NoDiff(t, sent, want, "times of sending after the first action")
+	expect.NoDiff(t, sums, []float64{1, 3, 4, 5}, "clicks in the sent affinities")
 }
 
 func TestEdgeWeight_ChangesInStepsAndDecays(t *testing.T) {
@@ -286,7 +286,7 @@ func TestEdgeWeight_ChangesInStepsAndDecays(t *testing.T) {
 		return list
 	}
 	w.Eventually("the weight has decayed to 1", func() bool { m := moves(); return len(m) > 0 && m[len(m)-1] == 1 })
-	expect.NoDiff(t, []float32{1.5, 1}, moves(), "weights")
+	expect.NoDiff(t, moves(), []float32{1.5, 1}, "weights")
 	all := values(proctest.Drain(w, w.Streams.EdgeWeights))
 	faded := all[1].Time.Time().Sub(at)
 	if want := time.Duration(math.Log2(7/2.4) * float64(cfg.AffinityHalfLife)); faded < want {
@@ -367,7 +367,7 @@ func TestActors_ExactlyOnceThroughKills(t *testing.T) {
 		}
 		seen[e.ID] = true
 	}
-	expect.NoDiff(t, users*perUser*rounds, len(seen), "actions forwarded")
+	expect.NoDiff(t, len(seen), users*perUser*rounds, "actions forwarded")
 	last := map[schemas.UserID]float64{}
 	w.Eventually("the affinities include all actions", func() bool {
 		for _, a := range values(proctest.Drain(w, w.Streams.Affinities)) {
@@ -413,7 +413,7 @@ func TestAction_JoinsAndEmbeddings(t *testing.T) {
 		{Pin: "pin:1", Time: schemas.MicrosOf(at), Embedding: []float32{1, 2}},
 	}
 	records := proctest.Drain(w, w.Streams.PinActors)
-	expect.NoDiff(t, want, values(records), "embeddings of actors")
+	expect.NoDiff(t, values(records), want, "embeddings of actors")
 	// Affinities count attributes that are not joined: 4.1 for the author, of which 1 is from the click.
 	w.Eventually("the affinity for the author includes the click", func() bool {
 		for _, a := range values(proctest.Drain(w, w.Streams.Affinities)) {

@@ -47,7 +47,7 @@ func TestJoins_KeepNamedAttributes(t *testing.T) {
 			with(func(a *schemas.EnrichedAction) { a.VerbAttributes = all.VerbAttributes })},
 	}
 	for name, tt := range tests {
-		expect.NoDiffBut(t, cmpopts.EquateEmpty(), tt.want, tt.joins.apply(all), "%s", name)
+		expect.NoDiffBut(t, cmpopts.EquateEmpty(), tt.joins.apply(all), tt.want, "%s", name)
 	}
 	expect.Equal(t, len(all.ObjectAttributes.Attributes), 2, "attributes of the argument of apply")
 }

@@ -54,7 +54,7 @@ func TestRanking_EqualsSortOfAllAffinities(t *testing.T) {
 					t.Fatal("not exact right after all affinities were read")
 				}
 			}
-			expect.NoDiff(t, strongest(want, n), got, "top")
+			expect.NoDiff(t, got, strongest(want, n), "top")
 		}
 	})
 }

@@ -77,7 +77,7 @@ func TestRelate_ActionsCloseInTime(t *testing.T) {
 	}
 	slices.Sort(got)
 	slices.Sort(want)
-	expect.NoDiff(t, want, got, "requests")
+	expect.NoDiff(t, got, want, "requests")
 	first := records[slices.IndexFunc(records, func(r proctest.Record[schemas.RelatedRequest]) bool { return r.Value.Pin.ID == "pin:2" })].Value
 	wantPin := schemas.Neighbor{ID: "pin:2", Version: 2, Facets: schemas.Facets{Author: "user:ada"}, Created: 5, Quality: 2}
 	if diff := gocmp.Diff(wantPin, first.Pin, cmpopts.EquateEmpty()); diff != "" || first.User != "user:eve" || first.Weight != 3 {

@@ -259,7 +259,7 @@ func TestCall_BoundsResponsesInFlight(t *testing.T) {
 		expect.Error(t, <-errs, "", "a call")
 	}
 	expect.Error(t, ask(), "", "after the last call ended")
-	expect.Equal(t, s.held.TryAcquire(calls*size+size/2), true, "the budget is released")
+	expect.True(t, s.held.TryAcquire(calls*size+size/2), "the budget is released")
 }
 
 // Decoded values count in addition to their text.

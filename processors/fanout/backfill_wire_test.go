@@ -37,16 +37,16 @@ func TestBackfill_BoundedForTogglingFollower(t *testing.T) {
 	w.WaitIdle()
 	publish(w, follow("last", toggles, fan, schemas.Follow, author))
 	w.WaitIdle()
-	expect.NoDiff(t, immediate*pins, delivered(), "pins delivered before the end of the interval")
-	expect.NoDiff(t, int64(toggles/2-immediate+1), m.Status(topics.Fanout).Effects["deferred_backfills"], "deferred_backfills")
+	expect.NoDiff(t, delivered(), immediate*pins, "pins delivered before the end of the interval")
+	expect.NoDiff(t, m.Status(topics.Fanout).Effects["deferred_backfills"], int64(toggles/2-immediate+1), "deferred_backfills")
 	m.Kill()
 	m.Restart()
 	w.Tick(topics.Fanout, author, time.Now().Add(2*time.Hour))
 	w.WaitIdle()
-	expect.NoDiff(t, immediate*pins+pins+1, delivered(), "pins delivered after the interval")
+	expect.NoDiff(t, delivered(), immediate*pins+pins+1, "pins delivered after the interval")
 	w.Tick(topics.Fanout, author, time.Now().Add(4*time.Hour))
 	w.WaitIdle()
-	expect.NoDiff(t, immediate*pins+pins+1, delivered(), "pins delivered after the second tick")
+	expect.NoDiff(t, delivered(), immediate*pins+pins+1, "pins delivered after the second tick")
 }
 
 // A deferred backfill is not delivered to a user who no longer follows.
@@ -64,8 +64,8 @@ func TestDeferredBackfill_SkipsFormerFollower(t *testing.T) {
 	before := deliveries(t, w, author)
 	w.Tick(topics.Fanout, author, time.Now().Add(2*time.Hour))
 	w.WaitIdle()
-	expect.NoDiff(t, before, deliveries(t, w, author), "deliveries to a user who does not follow")
-	expect.NoDiff(t, nil, rowsOf(w, author, 'h'), "budgets that remain")
+	expect.NoDiff(t, deliveries(t, w, author), before, "deliveries to a user who does not follow")
+	expect.NoDiff(t, rowsOf(w, author, 'h'), nil, "budgets that remain")
 }
 
 // The pools request a backfill after each follow of a user who was inactive before. These requests count like follows. A

@@ -42,7 +42,7 @@ func TestErase_LateEdgesOfErasedFollowerLeaveNoRows(t *testing.T) {
 		follow("late-block", 3, user, schemas.Block, followee))
 	proctest.Publish(w, w.Streams.EdgeWeights, followee, &schemas.EdgeWeight{Followee: followee, User: user, Weight: 4, Time: base})
 	w.WaitIdle()
-	expect.NoDiff(t, []proctest.Row{}, w.Rows(topics.Fanout, followee), "rows that remain")
+	expect.NoDiff(t, w.Rows(topics.Fanout, followee), []proctest.Row{}, "rows that remain")
 }
 
 func TestErase_LateEventsOfErasedFolloweeLeaveNoRows(t *testing.T) {
@@ -57,12 +57,12 @@ func TestErase_LateEventsOfErasedFolloweeLeaveNoRows(t *testing.T) {
 		Followee: schemas.Followee(user), User: "user:fan", Weight: 4, Time: base,
 	})
 	w.WaitIdle()
-	expect.NoDiff(t, []proctest.Row{}, w.Rows(topics.Fanout, string(user)), "rows that remain")
+	expect.NoDiff(t, w.Rows(topics.Fanout, string(user)), []proctest.Row{}, "rows that remain")
 	deleted := map[schemas.ID]bool{}
 	for _, r := range proctest.Drain(w, w.Streams.Pins) {
 		deleted[r.Value.Object] = r.Value.Verb == schemas.Delete
 	}
-	expect.NoDiff(t, map[schemas.ID]bool{"pin:1": true, "pin:2": true}, deleted, "deleted pins: the late one, too")
+	expect.NoDiff(t, deleted, map[schemas.ID]bool{"pin:1": true, "pin:2": true}, "deleted pins: the late one, too")
 }
 
 // A store that orders writes by event time would keep an edge that is later than its erasure.

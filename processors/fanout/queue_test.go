@@ -64,7 +64,7 @@ func TestMergeWalks_KeepsNewestVersionAndAllFollowers(t *testing.T) {
 		"an older version":     {walk(2, true), walk(1, false), walk(2, true)},
 		"both to active users": {walk(1, false), walk(2, false), walk(2, false)},
 	} {
-		expect.NoDiff(t, test.want, mergeWalks(test.queued, test.next), "%s", name)
+		expect.NoDiff(t, mergeWalks(test.queued, test.next), test.want, "%s", name)
 	}
 }
 
@@ -74,5 +74,5 @@ func TestQueueRow_WithdrawalsFirstThenBestScore(t *testing.T) {
 		return queueRow(followee, &schemas.DeliveredPin{Pin: "pin:1", BaseScore: score, PinContent: schemas.PinContent{Facets: schemas.Facets{Author: author}}})
 	}
 	want := [][]byte{row("user:2", 1), row(followee, 2), row(followee, 1)}
-	expect.Equal(t, slices.IsSortedFunc(want, bytes.Compare), true, "order of the rows %q", want)
+	expect.True(t, slices.IsSortedFunc(want, bytes.Compare), "order of the rows %q", want)
 }

@@ -27,7 +27,7 @@ func TestRecentOf_Withdrawn(t *testing.T) {
 	deleted := bowl
 	deleted.Deleted = true
 	r := recentOf(&schemas.Publication{Followee: "user:ada", PinVersion: deleted}, time.Second)
-	expect.Equal(t, r.withdrawn, true, "a deleted pin is withdrawn")
+	expect.True(t, r.withdrawn, "a deleted pin is withdrawn")
 }
 
 func TestParseRecent_RoundTrip(t *testing.T) {
@@ -37,7 +37,7 @@ func TestParseRecent_RoundTrip(t *testing.T) {
 	want := recent{withdrawn: true, DeliveredPin: schemas.DeliveredPin{
 		Pin: "pin:bowl", Version: 7, PinContent: schemas.PinContent{Facets: bowl.Facets, Created: 5e6}, BaseScore: score.Base(2, 5e6, time.Second),
 	}}
-	expect.NoDiffBut(t, cmp.AllowUnexported(recent{}), want, got, "recent pins")
+	expect.NoDiffBut(t, cmp.AllowUnexported(recent{}), got, want, "recent pins")
 	for n := range len(value) {
 		if got, err := parseRecent(row, value[:n]); err == nil {
 			t.Errorf("%d of %d bytes: got %+v, want an error", n, len(value), got)

@@ -44,8 +44,8 @@ func TestRecipients_GroupsFollowersByPartition(t *testing.T) {
 				want[p].Weights = nil
 			}
 			users, weights := r.share(p)
-			expect.NoDiff(t, want[p].Users, append([]schemas.UserID(nil), users...), "partition %d", p)
-			expect.NoDiff(t, want[p].Weights, weights, "partition %d", p)
+			expect.NoDiff(t, append([]schemas.UserID(nil), users...), want[p].Users, "partition %d", p)
+			expect.NoDiff(t, weights, want[p].Weights, "partition %d", p)
 		}
 	})
 }

@@ -37,7 +37,7 @@ func TestReplay_ChangesScoreWithoutDelivery(t *testing.T) {
 	three.Version++
 	replay(one, newer, two, three, unknown, one)
 	w.WaitIdle()
-	expect.NoDiff(t, before, deliveries(t, w, author), "deliveries after the replay")
+	expect.NoDiff(t, deliveries(t, w, author), before, "deliveries after the replay")
 
 	publish(w, follow("late", 100, "user:late", schemas.Follow, author))
 	w.WaitIdle()

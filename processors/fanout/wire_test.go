@@ -142,7 +142,7 @@ func byUser(a, b delivered) int {
 
 func expectDeliveries(t *testing.T, w *proctest.Wire, followee string, want []delivered) {
 	t.Helper()
-	expect.NoDiff(t, want, deliveries(t, w, followee), "deliveries of %s", followee)
+	expect.NoDiff(t, deliveries(t, w, followee), want, "deliveries of %s", followee)
 }
 
 // edgesOf returns the newest edge of each register.
@@ -257,7 +257,7 @@ func TestEdges_EitherActiveOrInactive(t *testing.T) {
 	w.WaitIdle()
 	for _, kind := range []byte{'a', 'l'} {
 		slices.Sort(want[kind])
-		expect.NoDiff(t, want[kind], rowsOf(w, author, kind), "edges of kind %q", kind)
+		expect.NoDiff(t, rowsOf(w, author, kind), want[kind], "edges of kind %q", kind)
 	}
 	// A new pin skips inactive followers; a later version of it does not.
 	first := pinOf(author, 1, 0)
@@ -270,7 +270,7 @@ func TestEdges_EitherActiveOrInactive(t *testing.T) {
 		versions[b.Version]++
 	}
 	active := len(want['l'])
-	expect.NoDiff(t, map[schemas.Version]int{first.Version: active, second.Version: active + len(want['a'])}, versions, "deliveries by version")
+	expect.NoDiff(t, versions, map[schemas.Version]int{first.Version: active, second.Version: active + len(want['a'])}, "deliveries by version")
 }
 
 // slots returns the pins in a followee's slots; the value is true for withdrawn pins.
@@ -341,7 +341,7 @@ func TestSlots_HoldBestPins(t *testing.T) {
 		}
 	}
 	w.WaitIdle()
-	expect.NoDiff(t, bestOf(published, limit), slots(t, w, author), "pins in slots, true if withdrawn")
+	expect.NoDiff(t, slots(t, w, author), bestOf(published, limit), "pins in slots, true if withdrawn")
 }
 
 // A followee that is pushed again keeps its slots until the pools have applied the last delivery of its recents.
@@ -367,7 +367,7 @@ func testSlotsAreFreed(t *testing.T, left int, stuck ...schemas.PinID) {
 	expect.Equal(t, len(slots(t, w, author)), 2, "slots while the pins are being pushed")
 	w.Start("b", relay(w, stuck...))
 	w.WaitIdle()
-	expect.NoDiff(t, left, len(slots(t, w, author)), "remaining slots")
+	expect.NoDiff(t, len(slots(t, w, author)), left, "remaining slots")
 	if len(stuck) > 0 {
 		return
 	}
@@ -457,7 +457,7 @@ func TestSlots_ReusedWhileFreeing(t *testing.T) {
 	w.WaitIdle()
 	say(900, 4e6) // triggers the switch if slots were being freed at the last publication
 	w.WaitIdle()
-	expect.NoDiff(t, bestOf(published, limit), slots(t, w, author), "pins in slots, true if withdrawn")
+	expect.NoDiff(t, slots(t, w, author), bestOf(published, limit), "pins in slots, true if withdrawn")
 	noDeadLetters(t, w)
 	if kinds := continuations(w); kinds["free"] == 0 || kinds["fill"] == 0 {
 		t.Errorf("continuations %v: want some of each kind", kinds)
@@ -521,7 +521,7 @@ func TestBackfill_PortionsHaveBestRecents(t *testing.T) {
 		want = append(want, delivered{"user:fan", p.Pin, p.Version, 1})
 	}
 	expectDeliveries(t, w, author, want)
-	expect.Equal(t, continuations(w)["backfill"] > 0, true, "the recents take several records")
+	expect.True(t, continuations(w)["backfill"] > 0, "the recents take several records")
 }
 
 // A followee that is deleted between two portions of a backfill still answers, because the pools wait for one answer per
@@ -574,7 +574,7 @@ func TestFanout_SplitsLongPins(t *testing.T) {
 	announce(w, author, last)
 	publish(w, follow("one more", 0, "user:more", schemas.Follow, author))
 	w.WaitIdle()
-	expect.NoDiff(t, published, slots(t, w, author), "slots, true if withdrawn")
+	expect.NoDiff(t, slots(t, w, author), published, "slots, true if withdrawn")
 	publish(w,
 		follow("unfollow 0", 1, "user:0", schemas.Unfollow, author), follow("unfollow 1", 1, "user:1", schemas.Unfollow, author),
 		follow("a tenth", 1, "user:more", schemas.Unfollow, author))
@@ -714,7 +714,7 @@ func testTrim(t *testing.T, w *proctest.Wire) {
 		names = append(names, b.Pin)
 	}
 	want := []schemas.PinID{"pin:395", "pin:396", "pin:397", "pin:398", "pin:399", "pin:595", "pin:596", "pin:597", "pin:598", "pin:599"}
-	expect.NoDiff(t, want, names, "deliveries to a new follower")
+	expect.NoDiff(t, names, want, "deliveries to a new follower")
 }
 
 // An earlier create by another author changes the author of a pin that the recents of its former author have dropped. The
@@ -751,9 +751,9 @@ func testFormerAuthor(t *testing.T, w *proctest.Wire) {
 			got[r.Value.Object] = true
 		}
 	}
-	expect.NoDiff(t, want, got, "pins deleted with their author")
-	expect.NoDiff(t, []proctest.Row{}, w.Rows(topics.Fanout, author), "remaining rows")
-	expect.NoDiff(t, []string{string(moved.Pin)}, rowsOf(w, "user:earlier", 'o'), "pins of the new author")
+	expect.NoDiff(t, got, want, "pins deleted with their author")
+	expect.NoDiff(t, w.Rows(topics.Fanout, author), []proctest.Row{}, "remaining rows")
+	expect.NoDiff(t, rowsOf(w, "user:earlier", 'o'), []string{string(moved.Pin)}, "pins of the new author")
 }
 
 func testVersions(t *testing.T, w *proctest.Wire) {
@@ -817,7 +817,7 @@ func TestWeight_DefaultLeavesNoRow(t *testing.T) {
 				&schemas.EdgeWeight{Followee: author, User: user, Weight: weight, Time: base + at})
 		}
 		w.WaitIdle()
-		expect.NoDiff(t, want, rowsOf(w, author, 'w'), "%s: users with a weight", when)
+		expect.NoDiff(t, rowsOf(w, author, 'w'), want, "%s: users with a weight", when)
 	}
 	publish(w, follow("1", 0, fan, schemas.Follow, author),
 		follow("2", 0, former, schemas.Follow, author), follow("3", 1, former, schemas.Unfollow, author))
@@ -847,7 +847,7 @@ func testBlocks(t *testing.T, w *proctest.Wire) {
 		"user:blo blocked user:a": {User: "user:blo", Other: "user:a", Kind: schemas.BlockedEdge, Live: true, Time: base + 1},
 		"user:a follow user:blo":  {User: "user:a", Other: "user:blo", Kind: schemas.FollowEdge, Live: true, Time: base + 1},
 	}
-	expect.NoDiff(t, want, edgesOf(w, "user:blo"), "edges of the user")
+	expect.NoDiff(t, edgesOf(w, "user:blo"), want, "edges of the user")
 	expect.Equal(t, len(edgesOf(w, "board:blo")), 1, "edges of the board")
 }
 
@@ -874,5 +874,5 @@ func testDeletedUsers(t *testing.T, w *proctest.Wire) {
 	publish(w, follow("g1", 0, "user:deleted", schemas.Follow, "user:del"), follow("g2", 0, "user:fan", schemas.Follow, "user:deleted"))
 	w.WaitIdle()
 	expect.Equal(t, len(edgesOf(w, "user:deleted"))+len(edgesOf(w, "user:del")), 0, "edges")
-	expect.NoDiff(t, []proctest.Row{}, w.Rows(topics.Fanout, "user:del"), "rows")
+	expect.NoDiff(t, w.Rows(topics.Fanout, "user:del"), []proctest.Row{}, "rows")
 }

@@ -76,7 +76,7 @@ func TestInfer_JSON(t *testing.T) {
 	m, requests := model(t, configured(inference.JSON), `{"outputs":{"save":{"pin:2":0.5,"pin:1":-1},"hide":{"pin:1":7}}}`, nil)
 	got := must.Get(m.Infer(t.Context(), question("hide", "save")))(t)
 	want := inference.Outputs{Names: []string{"hide", "save"}, Rows: [][]float64{{7, -1}, {math.NaN(), 0.5}}}
-	expect.NoDiffBut(t, cmpopts.EquateNaNs(), want, got, "outputs")
+	expect.NoDiffBut(t, cmpopts.EquateNaNs(), got, want, "outputs")
 	for _, part := range []string{`"user":"user:ada"`, `"outputs":["hide","save"]`, `"features":{"clicks":0.1,"taste":2}`, `"features":{"clicks":3,"taste":-4}`} {
 		expect.Contains(t, (*requests)[0].json, part, "request")
 	}
@@ -86,7 +86,7 @@ func TestInfer_JSON(t *testing.T) {
 func TestInfer_JSONWithUnknownValues(t *testing.T) {
 	m, _ := model(t, configured(inference.JSON), `{"scores":{"pin:1":1,"pin:2":2},"debug":[0`+strings.Repeat(",0", 200)+`]}`, nil)
 	got := must.Get(m.Infer(t.Context(), question()))(t)
-	expect.NoDiff(t, inference.Outputs{Names: []string{"score"}, Rows: [][]float64{{1}, {2}}}, got, "outputs")
+	expect.NoDiff(t, got, inference.Outputs{Names: []string{"score"}, Rows: [][]float64{{1}, {2}}}, "outputs")
 }
 
 func TestInfer_TensorsInJSON(t *testing.T) {
@@ -107,7 +107,7 @@ func TestInfer_TensorsInJSON(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m, requests := model(t, configured(inference.OpenInference), c.response, nil)
 			got := must.Get(m.Infer(t.Context(), question(c.outputs...)))(t)
-			expect.NoDiff(t, c.want, got, "outputs")
+			expect.NoDiff(t, got, c.want, "outputs")
 			want := `{"inputs":[{"name":"features","shape":[2,2],"datatype":"FP32","data":[0.1,2,3,-4]}]` + c.request + `}`
 			expect.Equal(t, (*requests)[0].json, want, "request")
 		})
@@ -124,7 +124,7 @@ func TestInfer_BinaryTensors(t *testing.T) {
 	m, requests := model(t, configured(inference.OpenInferenceBinary), response, tensors)
 	got := must.Get(m.Infer(t.Context(), question("save", "hide", "class")))(t)
 	want := inference.Outputs{Names: []string{"save", "hide", "class"}, Rows: [][]float64{{0.1, 0.25, 3}, {2, -1, -1}}}
-	expect.NoDiff(t, want, got, "outputs")
+	expect.NoDiff(t, got, want, "outputs")
 	request := (*requests)[0]
 	if want := float32s(0.1, 2, 3, -4); !bytes.Equal(request.rest, want) || !json.Valid([]byte(request.json)) {
 		t.Errorf("got tensors % x after %s, want % x", request.rest, request.json, want)
@@ -170,7 +170,7 @@ func TestCombine(t *testing.T) {
 		"the only one": {inference.Outputs{Names: []string{"predict"}, Rows: [][]float64{{1}, {2}}}, nil, []float64{1, 2}},
 		"no candidate": {inference.Outputs{}, nil, []float64{}},
 	} {
-		expect.NoDiffBut(t, cmpopts.EquateNaNs(), c.want, c.of.Combine(c.weights), "%s", name)
+		expect.NoDiffBut(t, cmpopts.EquateNaNs(), c.of.Combine(c.weights), c.want, "%s", name)
 	}
 }
 

@@ -168,8 +168,8 @@ func TestGrowthAndRetention_EqualBruteForce(t *testing.T) {
 			g.add(a)
 			r.add(a)
 		}
-		expect.NoDiff(t, users.growth(40), g.days, "growth")
-		expect.NoDiff(t, users.retention(10), r.cohorts, "retention")
+		expect.NoDiff(t, g.days, users.growth(40), "growth")
+		expect.NoDiff(t, r.cohorts, users.retention(10), "retention")
 	})
 }
 

@@ -175,10 +175,10 @@ func TestInsights_CountEachActionOnce(t *testing.T) {
 		{Day: noon.Add(-day).Format(time.DateOnly), Daily: 1, Active: 1, Resurrected: 1},
 		{Day: noon.Format(time.DateOnly), New: 2, Daily: 2, Active: 3},
 	}
-	expect.NoDiff(t, want, growth, "growth")
+	expect.NoDiff(t, growth, want, "growth")
 	expect.Equal(t, [2]int{cohort.Users, cohort.Active[0]}, [2]int{2, 2}, "cohort of this week: users and active users")
-	expect.NoDiff(t, map[int]int{1: 3}, r.xd28s(), "xd28s: three users of one day")
-	expect.NoDiff(t, []int{2, 1}, r.funnel(90*time.Minute, 3, "save", "view"), "funnel: 2 users who saved, one of whom viewed later")
+	expect.NoDiff(t, r.xd28s(), map[int]int{1: 3}, "xd28s: three users of one day")
+	expect.NoDiff(t, r.funnel(90*time.Minute, 3, "save", "view"), []int{2, 1}, "funnel: 2 users who saved, one of whom viewed later")
 	if all, atNoon := r.hours("interest:a"); all != 4 || atNoon != 2 {
 		t.Errorf("actions of interest:a: %d, %d at noon, want 4 and 2", all, atNoon)
 	}
@@ -212,9 +212,9 @@ func TestExperiments_CountVisitsAndLaterActions(t *testing.T) {
 		1: tally("", 1, 1, 3, 2, sums([2]float64{2, 3}), sums([2]float64{2, 1})),
 		2: tally("", 1, 2, 8, 3, sums([2]float64{3, 8}), sums([2]float64{3, 2})),
 	} {
-		expect.NoDiff(t, map[string]experiment.Tally{"": control, "b": b}, r.arms(days), "%d days", days)
+		expect.NoDiff(t, r.arms(days), map[string]experiment.Tally{"": control, "b": b}, "%d days", days)
 	}
-	expect.NoDiff(t, []int{3, 1}, r.funnel(24*time.Hour, 2, "save", "view"), "funnel: visits are no steps")
+	expect.NoDiff(t, r.funnel(24*time.Hour, 2, "save", "view"), []int{3, 1}, "funnel: visits are no steps")
 	proctest.Publish(r.Wire, r.Streams.UsersDeleted, "user:1", &schemas.DeletedUser{User: "user:1", Time: 7})
 	r.WaitIdle()
 	r.visit(visited("user:1", "", 0, 9))
@@ -252,7 +252,7 @@ func TestFunnel_ReadsUserByUser(t *testing.T) {
 			want[i]++
 		}
 	}
-	expect.NoDiff(t, want, r.funnel(within, days, steps...), "funnel")
+	expect.NoDiff(t, r.funnel(within, days, steps...), want, "funnel")
 	if want[0] >= len(acted) || want[1] >= want[0] || want[2] >= want[1] || want[2] == 0 {
 		t.Errorf("%v of %d users: want fewer at each step", want, len(acted))
 	}
@@ -294,7 +294,7 @@ func TestSequence_IsBounded(t *testing.T) {
 	if largest > 512 || total > 66<<10 || total < 55<<10 {
 		t.Errorf("rows of at most %d bytes, %d bytes in total: want blocks of at most 512, and nearly 64 KiB", largest, total)
 	}
-	expect.NoDiff(t, []int{1, 1, 0}, r.funnel(2*day, 2, "save", verb, late), "funnel: the last action is dropped")
+	expect.NoDiff(t, r.funnel(2*day, 2, "save", verb, late), []int{1, 1, 0}, "funnel: the last action is dropped")
 	all, _ := r.hours("interest:a")
 	expect.Equal(t, all, 1500, "actions of the interest")
 }
@@ -340,7 +340,7 @@ func TestDeletion_RemovesAllRowsOfTheUser(t *testing.T) {
 	if names, timers := r.traces("user:10"); len(names) != 4 || timers != 1 {
 		t.Errorf("another user: rows %q and %d timers, want four and one", names, timers)
 	}
-	expect.NoDiff(t, map[int]int{3: 1}, r.xd28s(), "xd28s")
+	expect.NoDiff(t, r.xd28s(), map[int]int{3: 1}, "xd28s")
 	all, _ := r.hours("interest:a")
 	expect.Equal(t, all, 6, "actions of the interest before the deletion")
 }
@@ -351,8 +351,8 @@ func TestReader_SkipsDeletedUsers(t *testing.T) {
 	r.act(did("user:1", "save", 0), did("user:2", "save", 0))
 	r.WaitIdle()
 	r.deleted.Note("user:1", 7)
-	expect.NoDiff(t, map[int]int{1: 1}, r.xd28s(), "xd28s")
-	expect.NoDiff(t, []int{1}, r.funnel(time.Hour, 1, "save"), "funnel")
+	expect.NoDiff(t, r.xd28s(), map[int]int{1: 1}, "xd28s")
+	expect.NoDiff(t, r.funnel(time.Hour, 1, "save"), []int{1}, "funnel")
 }
 
 // Sequences are deleted after their retention, one day after the other. A user has one timer.
@@ -390,7 +390,7 @@ func TestReader_PagesOfInterests(t *testing.T) {
 		return r.parts(schemas.InsightRequest{Totals: &schemas.TotalsRequest{From: from, Limit: limit}})[partition].Totals
 	}
 	want := []schemas.InterestTotal{{Interest: all[6], Actions: 1}, {Interest: all[7], Actions: 2}}
-	expect.NoDiff(t, want, page(all[5]+"\x00", 2), "a page")
+	expect.NoDiff(t, page(all[5]+"\x00", 2), want, "a page")
 	if got := page("", 5000); len(got) != len(all) || got[2499].Interest != all[2499] {
 		t.Errorf("%d interests, want all %d", len(got), len(all))
 	}

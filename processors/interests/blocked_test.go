@@ -102,15 +102,15 @@ func TestBlock_HidesCountedTerms(t *testing.T) {
 				}
 			}
 			slices.Sort(want)
-			expect.NoDiff(t, want, slices.Sorted(maps.Keys(r.terms())), "terms")
-			expect.NoDiff(t, []schemas.InterestID{"interest:oolong", "interest:tea"}, r.likes("user:after"), "interests while blocked")
+			expect.NoDiff(t, slices.Sorted(maps.Keys(r.terms())), want, "terms")
+			expect.NoDiff(t, r.likes("user:after"), []schemas.InterestID{"interest:oolong", "interest:tea"}, "interests while blocked")
 
 			r.with(d, c.allows)
-			expect.NoDiff(t, [2]int64{pins - 1, pins - 1}, r.terms()["sale"], "pins and people of sale after unblocking, without the changed pin")
+			expect.NoDiff(t, r.terms()["sale"], [2]int64{pins - 1, pins - 1}, "pins and people of sale after unblocking, without the changed pin")
 			r.write(pins, 2, "Sale, sencha")
 			r.like("user:again", "pin:1", now)
 			r.WaitIdle()
-			expect.NoDiff(t, [2]int64{pins, pins}, r.terms()["sale"], "pins and people of sale after a change of the pin that arrived while blocked")
+			expect.NoDiff(t, r.terms()["sale"], [2]int64{pins, pins}, "pins and people of sale after a change of the pin that arrived while blocked")
 			if got := r.likes("user:again"); !slices.Contains(got, "interest:sale") {
 				t.Errorf("after unblocking: interests %q, want sale among them", got)
 			}
@@ -144,5 +144,5 @@ func TestTerms_BlockedDoNotCountAgainstLimit(t *testing.T) {
 		t.Fatalf("got %q, want %q", got, want)
 	}
 	r.with(nil, func(c *interests.Config) { c.BlockedTerms = map[string]string{"sale": "advertising"} })
-	expect.NoDiff(t, []string{oolong}, best(1), "best term")
+	expect.NoDiff(t, best(1), []string{oolong}, "best term")
 }

@@ -214,8 +214,8 @@ func TestInterests_EvidenceAndEngagementBySource(t *testing.T) {
 			return i.Engagement(t.Context(), "interest:oolong", days)
 		})
 	}
-	expect.NoDiff(t, want, engaged(31), "engagement")
-	expect.NoDiff(t, want[:1], engaged(1), "engagement of today")
+	expect.NoDiff(t, engaged(31), want, "engagement")
+	expect.NoDiff(t, engaged(1), want[:1], "engagement of today")
 	proctest.Publish(r.Wire, r.Streams.UsersDeleted, "user:2", &schemas.DeletedUser{User: "user:2"})
 	r.WaitIdle()
 	expect.Equal(t, len(known("user:2")), 0, "interests of a deleted user")
@@ -264,7 +264,7 @@ func TestMarks_LikeAfterDeletionIsDropped(t *testing.T) {
 	w.WaitIdle()
 	like("user:1")
 	like("user:2")
-	expect.NoDiff(t, []proctest.Row{}, w.Rows(topics.Interests, "user:1"), "rows of a deleted user")
+	expect.NoDiff(t, w.Rows(topics.Interests, "user:1"), []proctest.Row{}, "rows of a deleted user")
 	expect.Equal(t, len(w.Rows(topics.Interests, "user:2")), 1, "rows of another user")
 	if at, noted := deleted.Load(schemas.UserID("user:1")); !noted || at != schemas.Micros(7) {
 		t.Errorf("deletion noted at %v, want 7", at)

@@ -73,7 +73,7 @@ func TestImpressions_CountForEachInterest(t *testing.T) {
 	r.WaitIdle()
 	want := []schemas.SourceEngagement{{Source: schemas.Related, Counts: map[string]int64{schemas.ImpressionCount: shown}}}
 	for _, interest := range all {
-		expect.NoDiff(t, want, r.engaged(interest), "engagement of %s", interest)
+		expect.NoDiff(t, r.engaged(interest), want, "engagement of %s", interest)
 	}
 	longest := 0
 	for _, m := range r.Records(topics.InterestMarks) {

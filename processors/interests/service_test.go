@@ -96,7 +96,7 @@ func TestService_ListsEachTermInOneState(t *testing.T) {
 				got[d.Term] += fmt.Sprintf("%s, %d pins %s", state, d.Pins, d.Reason)
 			}
 		}
-		expect.NoDiff(t, c.want, got, "%s", name)
+		expect.NoDiff(t, got, c.want, "%s", name)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestService_OmitsDeletedPinsFromEvidence(t *testing.T) {
 	for _, e := range list[0].Evidence {
 		got = append(got, e.Pin)
 	}
-	expect.NoDiff(t, []schemas.PinID{"pin:present", "pin:unknown"}, got, "evidence")
+	expect.NoDiff(t, got, []schemas.PinID{"pin:present", "pin:unknown"}, "evidence")
 	store.err = errors.New("unavailable")
 	expect.Is(t, expect.ErrorOf(s.Interests(t.Context(), "user:reader", 10)), store.err, "feed store unavailable")
 	if list, err := s.Interests(t.Context(), "user:erased", 10); err != nil || len(list) != 0 {

@@ -53,7 +53,7 @@ func TestAction_CountsForLastImpressionBeforeIt(t *testing.T) {
 			got[e.Source] = n
 		}
 	}
-	expect.NoDiff(t, map[schemas.Source]int64{"boards": 2, "explore": 1, "direct": 2}, got, "saves by source")
+	expect.NoDiff(t, got, map[schemas.Source]int64{"boards": 2, "explore": 1, "direct": 2}, "saves by source")
 }
 
 // The visits of an hour share a row of bounded size, which expires.

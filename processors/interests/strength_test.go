@@ -72,8 +72,8 @@ func (r *rig) wantStrengths(want map[schemas.InterestID]float64) {
 	for _, i := range got {
 		strengths[i.Interest], shares[i.Interest] = i.Strength, i.Share
 	}
-	expect.NoDiffBut(r.t, approximately, want, strengths, "strengths")
-	expect.NoDiffBut(r.t, approximately, wantShares, shares, "shares")
+	expect.NoDiffBut(r.t, approximately, strengths, want, "strengths")
+	expect.NoDiffBut(r.t, approximately, shares, wantShares, "shares")
 }
 
 // wantRecent checks the remaining part of each term's pins.
@@ -86,5 +86,5 @@ func (r *rig) wantRecent(want map[string]float64) {
 	}) {
 		got[term.Term] = term.Recent
 	}
-	expect.NoDiffBut(r.t, approximately, want, got, "recent parts of terms")
+	expect.NoDiffBut(r.t, approximately, got, want, "recent parts of terms")
 }

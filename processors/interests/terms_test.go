@@ -32,7 +32,7 @@ func TestVocabulary_TermsOfTitles(t *testing.T) {
 		{"日本 料理", []string{"料理", "日本", "日本 料理"}},
 		{strings.Repeat("x", 41) + " tea", []string{"tea"}},
 	} {
-		expect.NoDiff(t, c.want, v.of(c.text), "%s", c.text)
+		expect.NoDiff(t, v.of(c.text), c.want, "%s", c.text)
 	}
 	expect.Equal(t, nameOf("board:123"), "", "name of board:123")
 }

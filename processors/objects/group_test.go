@@ -121,7 +121,7 @@ func TestPin_PublicationsCardsAndDeadLetters(t *testing.T) {
 		got = append(got, sentPublication{v.Followee, v.Board, v.Version, v.Quality, v.Deleted})
 	}
 	slices.SortStableFunc(got, func(a, b sentPublication) int { return cmp.Compare(a.Followee, b.Followee) })
-	expect.NoDiff(t, want, got, "publications")
+	expect.NoDiff(t, got, want, "publications")
 	checkCards(t, w)
 	checkDeadLetters(t, w, `key "pin:3": want the record's "pin:4"`)
 }
@@ -139,7 +139,7 @@ func TestPin_DeletedDropsLaterRecords(t *testing.T) {
 		len(proctest.Drain(w, w.Streams.ActionsJoined)), len(proctest.Drain(w, w.Streams.ItemFeatures)),
 		len(proctest.Drain(w, w.Streams.PinCards)), len(w.Rows(topics.Objects, "pin:1")),
 	}
-	expect.NoDiff(t, []int{0, 0, 2, 1}, got, "actions joined, counts, cards, rows")
+	expect.NoDiff(t, got, []int{0, 0, 2, 1}, "actions joined, counts, cards, rows")
 }
 
 func checkCards(t *testing.T, w *proctest.Wire) {
@@ -153,7 +153,7 @@ func checkCards(t *testing.T, w *proctest.Wire) {
 		`pin:1 "title of u" "https://example.com/u" false`,
 		`pin:1 "" "" true`,
 	}
-	expect.NoDiff(t, want, titles, "cards")
+	expect.NoDiff(t, titles, want, "cards")
 }
 
 func checkDeadLetters(t *testing.T, w *proctest.Wire, want ...string) {
@@ -162,7 +162,7 @@ func checkDeadLetters(t *testing.T, w *proctest.Wire, want ...string) {
 	for _, l := range values(proctest.Drain(w, w.Streams.DeadLetters)) {
 		got = append(got, l.Reason)
 	}
-	expect.NoDiff(t, want, got, "dead letters")
+	expect.NoDiff(t, got, want, "dead letters")
 }
 
 func TestAction_JoinedOnce(t *testing.T) {
@@ -190,9 +190,9 @@ func TestAction_JoinedOnce(t *testing.T) {
 		actionAt("applaud", "pin:1", at, "of an unknown verb"),
 		actionAt(schemas.Click, "pin:1", at.Add(time.Hour), "from the future"))
 	w.WaitIdle()
-	expect.NoDiff(t, map[string]string{"before all": "v1", "between": "v1", "after": "v2"}, joinedWith(t, w), "joined with")
+	expect.NoDiff(t, joinedWith(t, w), map[string]string{"before all": "v1", "between": "v1", "after": "v2"}, "joined with")
 	dropped := map[string]int64{"no_actor": 1, "deleted_user": 1, "bot": 2, "duplicate": 1}
-	expect.NoDiff(t, dropped, m.Status(topics.Objects).Dropped, "dropped by reason")
+	expect.NoDiff(t, m.Status(topics.Objects).Dropped, dropped, "dropped by reason")
 	first := proctest.Drain(w, w.Streams.ActionsJoined)[0]
 	want := schemas.EnrichedAction{
 		ID: "before all", Timestamp: schemas.MicrosOf(at.Add(-time.Hour)), Actor: "user:eve", Verb: schemas.Click,
@@ -205,7 +205,7 @@ func TestAction_JoinedOnce(t *testing.T) {
 			Quality:    1,
 		},
 	}
-	expect.NoDiffBut(t, cmpopts.EquateEmpty(), want, *first.Value, "action")
+	expect.NoDiffBut(t, cmpopts.EquateEmpty(), *first.Value, want, "action")
 	expect.Equal(t, len(proctest.Drain(w, w.Streams.DeadLetters)), 2, "dead letters of the unknown verb and of the future time")
 }
 
@@ -219,7 +219,7 @@ func TestObjects_FutureEventsAreDeadLetters(t *testing.T) {
 	proctest.PublishAt(w, w.Streams.Actions, arrival, "pin:1",
 		actionAt(schemas.Click, "pin:1", latest, "latest"), actionAt(schemas.Click, "pin:1", later, "later"))
 	w.WaitIdle()
-	expect.NoDiff(t, map[string]string{"latest": "latest"}, joinedWith(t, w), "joined with")
+	expect.NoDiff(t, joinedWith(t, w), map[string]string{"latest": "latest"}, "joined with")
 	expect.Equal(t, len(proctest.Drain(w, w.Streams.PinCards)), 1, "versions of the pin: only that of the create")
 	var from []string
 	for _, l := range values(proctest.Drain(w, w.Streams.DeadLetters)) {
@@ -228,7 +228,7 @@ func TestObjects_FutureEventsAreDeadLetters(t *testing.T) {
 		}
 	}
 	slices.Sort(from)
-	expect.NoDiff(t, []string{topics.Actions, topics.Pins}, from, "topics of the dead letters")
+	expect.NoDiff(t, from, []string{topics.Actions, topics.Pins}, "topics of the dead letters")
 }
 
 func TestAction_HeldUntilPinArrives(t *testing.T) {
@@ -248,17 +248,17 @@ func TestAction_HeldUntilPinArrives(t *testing.T) {
 	proctest.Publish(w, w.Streams.Actions, "pin:2", actionAt(schemas.Click, "pin:2", at, "in vain"))
 	want["in vain"] = ""
 	w.WaitIdle()
-	expect.NoDiff(t, map[string]string{"early 30": ""}, joinedWith(t, w), "forwarded before the pin")
+	expect.NoDiff(t, joinedWith(t, w), map[string]string{"early 30": ""}, "forwarded before the pin")
 	proctest.Publish(w, w.Streams.Pins, "pin:1", pinAt(schemas.Create, "pin:1", at, "v1"))
 	w.Eventually("all held actions are forwarded", func() bool { return len(proctest.Drain(w, w.Streams.ActionsJoined)) >= len(want) })
-	expect.NoDiff(t, want, joinedWith(t, w), "joined with")
+	expect.NoDiff(t, joinedWith(t, w), want, "joined with")
 	for _, r := range w.Rows(topics.Objects, "") {
 		if r.Name[0] == 'h' {
 			t.Errorf("action %q of %s is still held", r.Name[9:], r.Owner)
 		}
 	}
 	without := map[string]int64{"hold_limit": 1, "unknown_pin": 1, "deleted_pin": 1}
-	expect.NoDiff(t, without, m.Status(topics.Objects).Dropped, "dropped or incomplete, by reason")
+	expect.NoDiff(t, m.Status(topics.Objects).Dropped, without, "dropped or incomplete, by reason")
 }
 
 func TestCounts_PerStep(t *testing.T) {
@@ -283,7 +283,7 @@ func TestCounts_PerStep(t *testing.T) {
 		schemas.MicrosOf(step):                       {"click": 2, "save": 1, "impression": 2},
 		schemas.MicrosOf(step.Add(-5 * time.Minute)): {"click": 1},
 	}
-	expect.NoDiff(t, want, last, "counts")
+	expect.NoDiff(t, last, want, "counts")
 	checkDeadLetters(t, w)
 }
 
@@ -337,7 +337,7 @@ func TestObjects_ExactlyOnceThroughKills(t *testing.T) {
 	w.Eventually("every action is forwarded", func() bool {
 		return len(proctest.Drain(w, w.Streams.ActionsJoined)) >= pins*versions
 	})
-	expect.NoDiff(t, pins*versions, len(joinedWith(t, w)), "actions forwarded")
+	expect.NoDiff(t, len(joinedWith(t, w)), pins*versions, "actions forwarded")
 	checkLastBoards(t, w, versions-1)
 	counts := map[schemas.PinID]int64{}
 	for _, c := range values(proctest.Drain(w, w.Streams.ItemFeatures)) {
@@ -389,7 +389,7 @@ func TestPin_AttributesOfNewestVersion(t *testing.T) {
 	}
 	got := values(proctest.Drain(w, w.Streams.PinAttributes))
 	ignore := cmpopts.IgnoreFields(schemas.PinAttributes{}, "Version")
-	expect.NoDiffBut(t, gocmp.Options{ignore, cmpopts.EquateEmpty()}, want, got, "attributes")
+	expect.NoDiffBut(t, gocmp.Options{ignore, cmpopts.EquateEmpty()}, got, want, "attributes")
 	if !slices.IsSortedFunc(got, func(a, b schemas.PinAttributes) int { return cmp.Compare(a.Version, b.Version) }) {
 		t.Errorf("versions do not ascend: %v", got)
 	}
@@ -421,8 +421,8 @@ func TestCounts_ActorsAndMeanEmbedding(t *testing.T) {
 	if got := u.Estimate(); got < 19.5 || got > 20.5 {
 		t.Errorf("%.2f actors, want about 20", got)
 	}
-	expect.NoDiff(t, map[string]int64{"click": 40, schemas.ImpressionCount: 1}, last.Counts, "counts")
-	expect.NoDiff(t, []float32{0.5, 1.5}, last.Embedding, "mean of actors")
+	expect.NoDiff(t, last.Counts, map[string]int64{"click": 40, schemas.ImpressionCount: 1}, "counts")
+	expect.NoDiff(t, last.Embedding, []float32{0.5, 1.5}, "mean of actors")
 	checkDeadLetters(t, w, `pin actor: key "pin:1": want the pin "pin:other"`)
 }
 
@@ -489,7 +489,7 @@ func TestHot_AddedUpdatedAndRemoved(t *testing.T) {
 	r.show("pin:1", 1)
 	r.expect("pin:1", 6, 1)
 	r.cold("pin:1")
-	expect.Equal(t, r.hot.Has("pin:2"), false, "pin:2 is hot after three impressions")
+	expect.False(t, r.hot.Has("pin:2"), "pin:2 is hot after three impressions")
 }
 
 func TestHot_RemovesDeletedPin(t *testing.T) {
@@ -573,8 +573,8 @@ func TestImpressions_CountEachPin(t *testing.T) {
 	w.WaitIdle()
 	show(w, shown(at, p[0], p[1], p[0], p[2], p[3]), shown(at, p[1]))
 	w.WaitIdle()
-	expect.NoDiff(t, map[schemas.PinID]int64{p[0]: 2, p[1]: 2, p[3]: 1}, impressionsOf(t, w), "impressions")
-	expect.NoDiff(t, map[string]int64{"deleted_pin": 1}, m.Status(topics.Objects).Dropped, "dropped by reason")
+	expect.NoDiff(t, impressionsOf(t, w), map[schemas.PinID]int64{p[0]: 2, p[1]: 2, p[3]: 1}, "impressions")
+	expect.NoDiff(t, m.Status(topics.Objects).Dropped, map[string]int64{"deleted_pin": 1}, "dropped by reason")
 	checkDeadLetters(t, w)
 }
 
@@ -584,6 +584,6 @@ func TestImpressions_OtherPartitionIsDeadLetter(t *testing.T) {
 	at, here, there := now(), pinsIn(w, 1, 2), pinsIn(w, 2, 1)
 	show(w, shown(at, here[0], there[0], here[1]), shown(at, here[1]))
 	w.WaitIdle()
-	expect.NoDiff(t, map[schemas.PinID]int64{here[1]: 1}, impressionsOf(t, w), "impressions")
+	expect.NoDiff(t, impressionsOf(t, w), map[schemas.PinID]int64{here[1]: 1}, "impressions")
 	checkDeadLetters(t, w, fmt.Sprintf("access rows of %q: its partition is 2, the record's is 1", there[0]))
 }

@@ -62,7 +62,7 @@ func TestMean_AnyOrder(t *testing.T) {
 		for i := range want {
 			want[i] /= total
 		}
-		expect.NoDiffBut(t, cmpopts.EquateApprox(1e-9, 1e-9), want, m.of, "means")
+		expect.NoDiffBut(t, cmpopts.EquateApprox(1e-9, 1e-9), m.of, want, "means")
 	})
 }
 
@@ -90,6 +90,6 @@ func TestMean_OtherLengthStartsNewMean(t *testing.T) {
 	}
 	for _, s := range steps {
 		expect.Equal(t, m.add(s.v, s.at, time.Hour), s.taken, "%s: taken", s.name)
-		expect.NoDiff(t, s.want, m.vector(), "%s", s.name)
+		expect.NoDiff(t, m.vector(), s.want, "%s", s.name)
 	}
 }

@@ -65,7 +65,7 @@ func play(t rapid.TB, cfg Config, events ...*schemas.PinEvent) (*pin, audience, 
 		}
 	}
 	for _, m := range p.kept {
-		expect.Equal(t, stored[m.id], true, "version %s is stored", m.id)
+		expect.True(t, stored[m.id], "version %s is stored", m.id)
 	}
 	expect.Equal(t, len(stored), len(p.kept), "versions stored")
 	return p, notified, drops
@@ -138,9 +138,9 @@ func TestPin_Apply(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p, notified, drops := play(t, rated(), tt.events...)
 			tt.want.Pin = "pin:1"
-			expect.NoDiff(t, tt.want, p.version(), "version")
-			expect.NoDiff(t, tt.notified, sortedKeys(notified), "notified")
-			expect.NoDiff(t, tt.drops, drops, "drops")
+			expect.NoDiff(t, p.version(), tt.want, "version")
+			expect.NoDiff(t, sortedKeys(notified), tt.notified, "notified")
+			expect.NoDiff(t, drops, tt.drops, "drops")
 		})
 	}
 }
@@ -251,7 +251,7 @@ func TestPin_ConvergesInAnyOrder(t *testing.T) {
 
 func checkWithdrawn(t *rapid.T, notified audience) {
 	for f, v := range notified {
-		expect.Equal(t, v.Deleted, true, "last publication to %s, version %d: the deletion", f, v.Version)
+		expect.True(t, v.Deleted, "last publication to %s, version %d: the deletion", f, v.Version)
 	}
 }
 
@@ -260,7 +260,7 @@ func checkContent(t *rapid.T, p *pin, want expectedPin) {
 	for _, m := range p.kept {
 		kept = append(kept, m.id)
 	}
-	expect.NoDiff(t, want.kept, kept, "kept versions")
+	expect.NoDiff(t, kept, want.kept, "kept versions")
 	expect.Equal(t, p.head.title, want.newest.Title, "title")
 	expect.Equal(t, p.created(), want.origin != nil, "created")
 }
@@ -278,7 +278,7 @@ func checkAudience(t *rapid.T, notified audience, want expectedPin) {
 	}
 	for f, got := range notified {
 		got.Version = 0
-		expect.NoDiffBut(t, cmpopts.EquateEmpty(), version, got, "last publication to %s", f)
+		expect.NoDiffBut(t, cmpopts.EquateEmpty(), got, version, "last publication to %s", f)
 	}
 }
 
@@ -291,8 +291,8 @@ func TestPin_DropsFolloweesBeyondBound(t *testing.T) {
 		pinEvent(schemas.Update, 3, "3", on("board:3")),
 		pinEvent(schemas.Update, 4, "4", on("board:4")))
 	got := []schemas.Version{notified["board:1"].Version, notified["board:2"].Version, notified["board:4"].Version}
-	expect.NoDiff(t, []schemas.Version{3, 4, 4}, got, "last versions of boards 1, 2 and 4")
-	expect.Equal(t, notified["board:1"].Board == "board:1", false, "board 1 keeps the pin")
+	expect.NoDiff(t, got, []schemas.Version{3, 4, 4}, "last versions of boards 1, 2 and 4")
+	expect.False(t, notified["board:1"].Board == "board:1", "board 1 keeps the pin")
 }
 
 func TestPin_AsOf(t *testing.T) {

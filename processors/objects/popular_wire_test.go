@@ -83,7 +83,7 @@ func (r *popularRig) expect(t *testing.T, when string, want ...schemas.PinID) {
 	}
 	slices.Sort(got)
 	slices.Sort(want)
-	expect.NoDiff(t, want, got, "%s", when)
+	expect.NoDiff(t, got, want, "%s", when)
 }
 
 // A pin needs actions of three users. A partition has as many popular pins as slots: those with the most engagement.
@@ -109,7 +109,7 @@ func TestPopular_KeepsStrongestPinsOfPartition(t *testing.T) {
 	r.expect(t, "stronger than the weakest", pins[1], pins[3])
 	r.act(schemas.Save, pins[2], "d", "e", "f")
 	r.expect(t, "a weaker pin has grown", pins[2], pins[3])
-	expect.NoDiff(t, []string{"0 1", "0 2"}, slices.Sorted(maps.Keys(r.tops())), "keys: one for each slot")
+	expect.NoDiff(t, slices.Sorted(maps.Keys(r.tops())), []string{"0 1", "0 2"}, "keys: one for each slot")
 }
 
 // After a pin has taken the weakest slot, one that is stronger than the other slot takes that.

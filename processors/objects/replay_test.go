@@ -47,12 +47,12 @@ func TestReplay(t *testing.T) {
 				p.apply(end, before)
 			}
 			got := p.replay(c.event, c.cfg)
-			expect.NoDiffBut(t, gocmp.AllowUnexported(change{}), c.want, got, "change")
+			expect.NoDiffBut(t, gocmp.AllowUnexported(change{}), got, c.want, "change")
 			if p.origin.quality != c.quality || p.lastVersion != c.stamp {
 				t.Errorf("quality %v in version %d, want %v in %d", p.origin.quality, p.lastVersion, c.quality, c.stamp)
 			}
 			again := p.replay(c.event, c.cfg)
-			expect.Equal(t, again.version, false, "a repeated replay made another version")
+			expect.False(t, again.version, "a repeated replay made another version")
 		})
 	}
 }

@@ -117,7 +117,7 @@ func TestUnknownIDs_RowsExpire(t *testing.T) {
 	expect.Equal(t, kindsOf(w, unknown), "mn", "kinds of rows of an unknown id after the counts expired: exposure and mean")
 	tick(98 * time.Hour)
 	for id, want := range map[schemas.PinID]string{unknown: "", late: "mnpv", pin: "mnpv"} {
-		expect.NoDiff(t, want, kindsOf(w, id), "after 98 h: %s has rows of kinds", id)
+		expect.NoDiff(t, kindsOf(w, id), want, "after 98 h: %s has rows of kinds", id)
 	}
 	last := map[string]*schemas.HotPin{}
 	for _, r := range proctest.Drain(w, w.Streams.HotPins) {

@@ -74,7 +74,7 @@ func TestActivity_InactivityAndReactivation(t *testing.T) {
 		for i := range got {
 			got[i].BackfillID = 0
 		}
-		expect.NoDiff(t, want, got, "notifications of %s", followee)
+		expect.NoDiff(t, got, want, "notifications of %s", followee)
 	}
 	expect.Equal(t, len(r.modes("user:former")), 0, "notifications of a former followee")
 
@@ -256,7 +256,7 @@ func TestInactiveAfterZero_ReactivatesInactiveUsers(t *testing.T) {
 			t.Fatalf("notifications about %s: %+v, want one, inactive", user, notified)
 		}
 	}
-	expect.Equal(t, r.requestChunk("inactive", false).Inactive, true, "chunk of an inactive user, whose visit is announced")
+	expect.True(t, r.requestChunk("inactive", false).Inactive, "chunk of an inactive user, whose visit is announced")
 	for user, comeBack := range tests {
 		comeBack(user)
 	}

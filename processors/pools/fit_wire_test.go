@@ -58,7 +58,7 @@ func TestChunk_FitsRecordWithLongestFacets(t *testing.T) {
 		proctest.Publish(r.Wire, r.Streams.Served, string(user), &chunk.Served)
 		r.generator.Settle(user, chunk.Served.ID, schemas.Acknowledged)
 	}
-	expect.NoDiff(t, want, got, "pins of all visits")
+	expect.NoDiff(t, got, want, "pins of all visits")
 	r.WaitIdle()
 	r.noDeadLetters()
 	entries := 0

@@ -100,8 +100,8 @@ func (w *followWorld) check(when string) {
 			want[is.other] = is.weight
 		}
 	}
-	expect.NoDiff(w.t, want, w.admitted(), "%s: admitted follows", when)
-	expect.NoDiff(w.t, notified, w.notified, "%s: notifications", when)
+	expect.NoDiff(w.t, w.admitted(), want, "%s: admitted follows", when)
+	expect.NoDiff(w.t, w.notified, notified, "%s: notifications", when)
 	refused := 0
 	for name := range w.table.Table {
 		if name[0] == layout.KindRefused || name[0] == layout.KindRefusedByTime {
@@ -150,6 +150,6 @@ func TestFollows_ReadFewRowsAtCap(t *testing.T) {
 		w.end(other)
 		w.put(follow{other, schemas.Micros(2*limit + n), 1})
 	}
-	expect.Equal(t, w.table.visited <= 4*toggles, true, "%d rows are read for %d follows and unfollows", w.table.visited, toggles)
+	expect.True(t, w.table.visited <= 4*toggles, "%d rows are read for %d follows and unfollows", w.table.visited, toggles)
 	w.check("at the end")
 }

@@ -35,7 +35,7 @@ func TestMaxFollowees_RefusesLatestFollow(t *testing.T) {
 			got = append(got, item.Author)
 		}
 		slices.Sort(got)
-		expect.NoDiff(t, authors, got, "%s: authors in the pool", when)
+		expect.NoDiff(t, got, authors, "%s: authors in the pool", when)
 	}
 	for n, author := range []schemas.UserID{"user:a", "user:b", "user:c", "user:d"} {
 		r.deliver(schemas.Following, reader, 1, pin(n, schemas.Micros(10+n), author))
@@ -53,7 +53,7 @@ func TestMaxFollowees_RefusesLatestFollow(t *testing.T) {
 	for followee := range want {
 		got[followee] = r.inactiveOf(followee)
 	}
-	expect.NoDiff(t, want, got, "notifications that the user is inactive")
+	expect.NoDiff(t, got, want, "notifications that the user is inactive")
 }
 
 // The notification that a refused user is inactive may reach the followee after the next follow. Therefore the admission of
@@ -68,7 +68,7 @@ func TestMaxFollowees_AdmissionRevokesEarlierRefusal(t *testing.T) {
 	r.followAt("user:a", 3, false)
 	r.followAt("user:b", 4, true)
 	r.WaitIdle()
-	expect.NoDiff(t, []bool{true, false}, r.inactiveOf("user:b"), "notifications of user:b")
+	expect.NoDiff(t, r.inactiveOf("user:b"), []bool{true, false}, "notifications of user:b")
 	expect.Equal(t, len(r.inactiveOf("user:a")), 0, "notifications of user:a")
 }
 
@@ -86,6 +86,6 @@ func TestErase_NotifiesFolloweesOfRefusedFollows(t *testing.T) {
 		}
 	}
 	slices.Sort(notified)
-	expect.NoDiff(t, []string{"user:a", "user:b"}, notified, "followees with an erasure request")
-	expect.NoDiff(t, []proctest.Row{}, r.Rows(topics.Pools, string(reader)), "remaining rows")
+	expect.NoDiff(t, notified, []string{"user:a", "user:b"}, "followees with an erasure request")
+	expect.NoDiff(t, r.Rows(topics.Pools, string(reader)), []proctest.Row{}, "remaining rows")
 }

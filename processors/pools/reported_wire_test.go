@@ -49,7 +49,7 @@ func TestReported_UnreportedPinsReturnOnce(t *testing.T) {
 	r := newRig(t, pools.Config{MaxCandidates: 8, MaxSources: 3, MaxSeenPins: 9, MaxRecentItems: 100}) // trims every two items
 	want := func(when string, numbers ...int) {
 		t.Helper()
-		expect.NoDiff(t, numbers, r.candidates(), "%s: candidates", when)
+		expect.NoDiff(t, r.candidates(), numbers, "%s: candidates", when)
 	}
 	for n := range 8 {
 		r.deliver(schemas.Related, reader, 1, pin(n, schemas.Micros(n+1), "user:a"))

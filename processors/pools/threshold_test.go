@@ -78,7 +78,7 @@ func (f *flooded) checkTrimmed(row []byte) {
 	with[string(row)] = append([]byte{}, f.put.value...)
 	f.trim(without)
 	f.trim(with)
-	expect.NoDiff(f.t, without, with, "a trim kept a refused row, or kept other rows because of it (-without +with)")
+	expect.NoDiff(f.t, with, without, "a trim kept a refused row, or kept other rows because of it (-without +with)")
 }
 
 // register changes an edge or a block.
@@ -111,7 +111,7 @@ func TestThreshold_RefusesOnlyRowsThatATrimDrops(t *testing.T) {
 		}
 		refused += f.refused
 	})
-	expect.Equal(t, refused > 0, true, "rows are refused")
+	expect.True(t, refused > 0, "rows are refused")
 }
 
 // step draws the next event, mostly a pin.

@@ -57,7 +57,7 @@ func TestThreshold_DiscardedByEventsThatFreePlaces(t *testing.T) {
 	r.WaitIdle()
 	expect.Equal(t, r.member.Status(topics.Pools).Dropped["cap"]-before, int64(len(users)), "rows dropped over the cap")
 	_, put := r.put(users["a visit"], "pin:001")
-	expect.Equal(t, put, false, "a full pool accepts a lower pin")
+	expect.False(t, put, "a full pool accepts a lower pin")
 	for name, act := range tests {
 		act(users[name])
 	}
@@ -65,7 +65,7 @@ func TestThreshold_DiscardedByEventsThatFreePlaces(t *testing.T) {
 	r.deliver(schemas.Following, users["a restart"], 1, pin(2, 100, "user:a"))
 	r.WaitIdle()
 	_, put = r.put(users["a restart"], "pin:002")
-	expect.Equal(t, put, false, "a full pool accepts a lower pin")
+	expect.False(t, put, "a full pool accepts a lower pin")
 	for name := range tests {
 		r.deliver(schemas.Following, users[name], 1, pin(2, 100, "user:a"))
 	}
@@ -75,7 +75,7 @@ func TestThreshold_DiscardedByEventsThatFreePlaces(t *testing.T) {
 	r.WaitIdle()
 	for name, user := range users {
 		rows, put := r.put(user, "pin:002")
-		expect.Equal(t, put, true, "after %s, the pool with the rows %v accepts a pin", name, rows)
+		expect.True(t, put, "after %s, the pool with the rows %v accepts a pin", name, rows)
 	}
 }
 

@@ -43,7 +43,7 @@ func TestPool_EqualsOracleInAnyOrder(t *testing.T) {
 		}
 		n := rapid.IntRange(1, plenty).Draw(t, "n")
 		want := poolstest.Oracle(all, w.Visible, w.Seen, n)
-		expect.NoDiff(t, want, poolstest.PoolOf(t, w.Table, schemas.Following, n), "pool")
+		expect.NoDiff(t, poolstest.PoolOf(t, w.Table, schemas.Following, n), want, "pool")
 	})
 }
 
@@ -68,7 +68,7 @@ func TestPool_KeepsBestBeyondCap(t *testing.T) {
 			}
 		}
 		want := poolstest.Oracle(all, w.Visible, w.Seen, limit)
-		expect.NoDiff(t, want, poolstest.PoolOf(t, w.Table, schemas.Following, limit), "pool")
+		expect.NoDiff(t, poolstest.PoolOf(t, w.Table, schemas.Following, limit), want, "pool")
 		for _, n := range trimOf(t, w.Table, schemas.Following, limit) {
 			dropped += n
 		}
@@ -102,9 +102,9 @@ func TestTrim_Reasons(t *testing.T) {
 		poolstest.Deliver(m, schemas.Following, d)
 	}
 	want := map[string]int{dropRedundant: 2, dropSeen: 1, dropCap: 1, dropSeenTrimmed: 1, dropHiddenCap: 1}
-	expect.NoDiff(t, want, trimOf(t, m, schemas.Following, 2), "trim")
+	expect.NoDiff(t, trimOf(t, m, schemas.Following, 2), want, "trim")
 	pool := []poolstest.Waiting{{Pin: "pin:best", PoolScore: 9}, {Pin: "pin:second", PoolScore: 5}}
-	expect.NoDiff(t, pool, poolstest.PoolOf(t, m, schemas.Following, 9), "pool")
+	expect.NoDiff(t, poolstest.PoolOf(t, m, schemas.Following, 9), pool, "pool")
 	expect.Equal(t, len(trimOf(t, m, schemas.Following, 2)), 0, "rows that a second trim drops")
 }
 

@@ -74,7 +74,7 @@ func TestTrimPools_DueTogether(t *testing.T) {
 		if n := r.count(user, 'c'); n > 3*limit {
 			t.Errorf("%s has %d rows, want a few times %d", user, n, limit)
 		}
-		expect.NoDiff(t, want, placesOf(r.pool(user, schemas.Following))[:limit], "%s", string(user))
+		expect.NoDiff(t, placesOf(r.pool(user, schemas.Following))[:limit], want, "%s", string(user))
 	}
 }
 
@@ -107,7 +107,7 @@ func TestDeletions_SplitManyRows(t *testing.T) {
 	}
 	r.WaitIdle()
 	r.noDeadLetters()
-	expect.NoDiff(t, []proctest.Row{}, r.Rows(topics.Pools, "user:erased"), "rows of the erased user")
+	expect.NoDiff(t, r.Rows(topics.Pools, "user:erased"), []proctest.Row{}, "rows of the erased user")
 	expect.Equal(t, r.count("user:rebuilt", 'c'), 0, "candidates of the rebuilt user")
 	expect.Equal(t, r.count("user:seen", 's'), 1000, "seen pins")
 }

@@ -199,7 +199,7 @@ func TestVisits_ShowEachPinOnceThroughKills(t *testing.T) {
 			materialized = append(materialized, e.Pin)
 		}
 	}
-	expect.NoDiff(t, order, materialized, "materialized feed (-shown +materialized)")
+	expect.NoDiff(t, materialized, order, "materialized feed (-shown +materialized)")
 	impressions := map[schemas.PinID]int{}
 	for _, i := range proctest.Drain(r.Wire, r.Streams.Impressions) {
 		for _, shown := range i.Value.Pins {
@@ -222,7 +222,7 @@ func TestVisits_ShowEachPinOnceThroughKills(t *testing.T) {
 			logged = append(logged, it.Pin)
 		}
 	}
-	expect.NoDiff(t, order, logged, "log of visits (-shown +logged)")
+	expect.NoDiff(t, logged, order, "log of visits (-shown +logged)")
 }
 
 // A partition moves from one process to another and back while a user visits. Each process has its own generator. The new
@@ -263,7 +263,7 @@ func (r *rig) checkRecent(user schemas.UserID, order []schemas.PinID) {
 		recent = append(recent, e.Pin)
 	}
 	slices.Reverse(recent)
-	expect.NoDiff(r.t, order, recent, "recent entries")
+	expect.NoDiff(r.t, recent, order, "recent entries")
 	expect.Equal(r.t, chunk.Head, int64(len(order)), "head")
 }
 
@@ -308,7 +308,7 @@ func testOffers(t *testing.T, r *rig) {
 	for source, want := range map[schemas.Source][]place{
 		"editors": {{"pin:1", 5}, {"pin:4", 3}, {"pin:3", 2}}, "partners": {{"pin:1", 7}}, "third": {{"pin:1", 7}}, "fourth": {},
 	} {
-		expect.NoDiff(t, want, placesOf(r.pool(user, source)), "%s", string(source))
+		expect.NoDiff(t, placesOf(r.pool(user, source)), want, "%s", string(source))
 	}
 	expect.Equal(t, must.Get(r.generator.Waiting(t.Context(), user))(t), 3, "waiting candidates")
 }
@@ -352,7 +352,7 @@ func testDeadLetters(t *testing.T, r *rig) {
 	r.WaitIdle()
 	expect.Equal(t, len(proctest.Drain(r.Wire, r.Streams.DeadLetters))-before, 9, "dead letters")
 	expect.Equal(t, len(r.pool(user, schemas.Related).Items), 1, "candidates: only the valid one")
-	expect.NoDiff(t, []place{{"pin:latest", 1}}, placesOf(r.pool(user, "editors")), "offered")
+	expect.NoDiff(t, placesOf(r.pool(user, "editors")), []place{{"pin:latest", 1}}, "offered")
 }
 
 func testAffinities(t *testing.T, r *rig) {
@@ -372,7 +372,7 @@ func testDeletedUser(t *testing.T, r *rig) {
 	r.deliver(schemas.Related, user, 1, pin(1, 1, "user:a"))
 	proctest.Publish(r.Wire, r.Streams.Served, string(user), &schemas.Served{ID: "s", User: user, Items: []schemas.ServedItem{{Pin: "pin:1"}}})
 	r.WaitIdle()
-	expect.NoDiff(t, []proctest.Row{}, r.Rows(topics.Pools, string(user)), "rows")
+	expect.NoDiff(t, r.Rows(topics.Pools, string(user)), []proctest.Row{}, "rows")
 }
 
 // showPins sends a Served of pins that are created and shown at the time of their number.
@@ -482,9 +482,9 @@ func TestServe_ExpiredPulledPinsAreNotPulledAgain(t *testing.T) {
 	}
 	show("one", schemas.Memory{Deferred: []schemas.Deferred{{Pin: "pin:001", Since: 1}, {Pin: "pin:002", Since: 1}}})
 	all := []place{{"pin:002", 1002}, {"pin:001", 1001}, {"pin:000", 1000}}
-	expect.NoDiff(t, all, placesOf(r.pool(reader, schemas.Following)), "before")
+	expect.NoDiff(t, placesOf(r.pool(reader, schemas.Following)), all, "before")
 	show("two", schemas.Memory{}, "pin:001", "pin:002")
-	expect.NoDiff(t, all[2:], placesOf(r.pool(reader, schemas.Following)), "after the expiry")
+	expect.NoDiff(t, placesOf(r.pool(reader, schemas.Following)), all[2:], "after the expiry")
 	if items := r.requestChunk("next", false).Served.Items; len(items) != 1 || items[0].Pin != "pin:000" {
 		t.Errorf("the next chunk has %+v, want pin:000", items)
 	}
@@ -498,7 +498,7 @@ func TestServe_ExpiredPulledPinsAreNotPulledAgain(t *testing.T) {
 	expect.Equal(t, r.count(reader, 'u'), 1, "rows of expired pins")
 	proctest.Publish(r.Wire, r.Streams.Erasures, string(reader), &schemas.Erasure{User: reader, Step: schemas.EraseUser, Time: 5})
 	r.WaitIdle()
-	expect.NoDiff(t, []proctest.Row{}, r.Rows(topics.Pools, string(reader)), "rows after the erasure")
+	expect.NoDiff(t, r.Rows(topics.Pools, string(reader)), []proctest.Row{}, "rows after the erasure")
 }
 
 func testRepeat(t *testing.T, r *rig) {
@@ -541,7 +541,7 @@ func testForget(t *testing.T, r *rig) {
 	r.deliver(schemas.Related, user, 1, pin(2001, 130, "user:a")) // as old as the oldest seen pin
 	r.WaitIdle()
 	want := []place{{"pin:2000", 2000}, {"pin:2001", 130}}
-	expect.NoDiff(t, want, placesOf(r.pool(user, schemas.Related)), "pool after seen pins were removed")
+	expect.NoDiff(t, placesOf(r.pool(user, schemas.Related)), want, "pool after seen pins were removed")
 	for kind, want := range map[byte]int{'s': 1000, 'i': 11} { // pins, and visits
 		expect.Equal(t, r.count(user, kind), want, "rows of kind %q", kind)
 	}

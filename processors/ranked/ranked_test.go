@@ -69,7 +69,7 @@ func TestAppendBody_Golden(t *testing.T) {
 			row := ranked.AppendBody(nil, &c.body)
 			expect.Equal(t, hex.EncodeToString(row), c.want, "row")
 			got := must.Get(ranked.ParseBody(string(row)))(t)
-			expect.NoDiff(t, c.body, got, "decoded body")
+			expect.NoDiff(t, got, c.body, "decoded body")
 		})
 	}
 }
@@ -95,7 +95,7 @@ func FuzzParseBody(f *testing.F) {
 			return
 		}
 		again := must.Get(ranked.ParseBody(string(ranked.AppendBody(nil, &body))))(t)
-		expect.NoDiff(t, body, again, "body")
+		expect.NoDiff(t, again, body, "body")
 	})
 }
 

@@ -186,11 +186,11 @@ func TestRetries_TemporaryFailureIsProcessedOnceAndPermanentIsParked(t *testing.
 		return n[schemas.RetryParked] == int64(len(rejected)) && n[schemas.RetryWaiting]+n[schemas.RetrySent] == 0
 	})
 	r.WaitIdle()
-	expect.NoDiff(t, want, r.counted(topics.Fanout), "the group that never failed has applied")
+	expect.NoDiff(t, r.counted(topics.Fanout), want, "the group that never failed has applied")
 	for user := range rejected {
 		delete(want, string(user))
 	}
-	expect.NoDiff(t, want, r.counted(topics.Pools), "the group that failed has applied")
+	expect.NoDiff(t, r.counted(topics.Pools), want, "the group that failed has applied")
 	checkParked(t, r, rejected)
 }
 
@@ -425,7 +425,7 @@ func TestTimer_HigherPriorityFirst(t *testing.T) {
 	for _, rec := range sent {
 		keys = append(keys, string(rec.Key))
 	}
-	expect.NoDiff(t, []string{"user:10", "user:11", "user:0", "user:1"}, keys, "order of retries: high before low")
+	expect.NoDiff(t, keys, []string{"user:10", "user:11", "user:0", "user:1"}, "order of retries: high before low")
 }
 
 // Dead letters that cannot be retried, or exceed a cap, are parked. Done and parked dead letters are limited in number.
@@ -535,5 +535,5 @@ func TestDeadLetter_ForgedRetryHeaderIsSeparate(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{"1 after 0 attempts: bad", "2 after 0 attempts: bad", "50 after 0 attempts: forged"}
-	expect.NoDiff(t, want, got, "waiting dead letters")
+	expect.NoDiff(t, got, want, "waiting dead letters")
 }

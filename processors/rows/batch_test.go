@@ -102,7 +102,7 @@ func (m *undoModel) check(t *rapid.T) {
 	for _, r := range new(transactionRecords).fill(m.b, &topology{table: "t-table"}, 0) {
 		sent[strings.Replace(string(r.Key), "\x00", "", 1)] = string(r.Value)
 	}
-	expect.NoDiff(t, m.rows, sent, "rows sent")
+	expect.NoDiff(t, sent, m.rows, "rows sent")
 	for name := range m.rows {
 		m.get(t, name[:1], name[1:])
 	}

@@ -103,7 +103,7 @@ func TestCompactions_MostUrgentStoreIsFirst(t *testing.T) {
 	busy := &compacting{all: all}
 	busy.Register(1, &fakeCompacting{})
 	ok, _ := busy.TrySchedule()
-	expect.Equal(t, ok, true, "a free slot is granted")
+	expect.True(t, ok, "a free slot is granted")
 	add("optional", false, pebble.WaitingCompaction{Optional: true, Priority: 100, Score: 9})
 	add("low", false, pebble.WaitingCompaction{Priority: 70, Score: 9})
 	add("high, 1", false, pebble.WaitingCompaction{Priority: 80, Score: 1})
@@ -112,12 +112,12 @@ func TestCompactions_MostUrgentStoreIsFirst(t *testing.T) {
 	add("left", false, pebble.WaitingCompaction{Priority: 100})
 	handles["left"].Unregister()
 	ok, _ = handles["low"].TrySchedule()
-	expect.Equal(t, ok, false, "a second slot is granted")
+	expect.False(t, ok, "a second slot is granted")
 	want := []string{"high, 2", "high, 1", "low", "optional"}
 	busy.Done()
 	for i := 0; i < len(granted) && i < len(want); i++ {
 		handles[granted[i]].Done()
 	}
-	expect.NoDiff(t, want, granted, "slots granted to")
+	expect.NoDiff(t, granted, want, "slots granted to")
 	expect.Equal(t, all.running, 0, "slots in use")
 }

@@ -37,7 +37,7 @@ func TestBatch_WaitsOnlyForDeferredRecords(t *testing.T) {
 				}
 				now = now.Add(time.Second)
 			}
-			expect.NoDiff(t, c.want, b.deferredFor(now, 10*time.Second), "wait")
+			expect.NoDiff(t, b.deferredFor(now, 10*time.Second), c.want, "wait")
 			b.reset()
 			expect.Equal(t, b.deferredFor(now, time.Hour), 0, "time it waits for after a reset")
 		})
@@ -78,7 +78,7 @@ func TestDeferred_CommitWaitsForIntervalOrStop(t *testing.T) {
 				t.Errorf("%d records are committed before the interval has passed, want 0", got)
 			}
 			must.OK(t, stop())
-			expect.NoDiff(t, n, w.committed(t, "t-in"), "committed records after the stop")
+			expect.NoDiff(t, w.committed(t, "t-in"), n, "committed records after the stop")
 			w.emittedOnce(t, n)
 		})
 	}
@@ -128,6 +128,6 @@ func TestPutAndSendLatest_SendsLastStateOfEachRow(t *testing.T) {
 			sent = append(sent, must.Get(s.Decode(r.Value))(t).Time)
 		}
 	}
-	expect.NoDiff(t, []schemas.Micros{2, 3}, sent, "sent")
+	expect.NoDiff(t, sent, []schemas.Micros{2, 3}, "sent")
 	expect.Equal(t, b.pending.sentEmits(), 2, "sent records")
 }

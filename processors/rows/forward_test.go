@@ -66,6 +66,6 @@ func TestForward_KeepsKnownHeaders(t *testing.T) {
 		"trace of a later version": {goka.Headers{tracing.Header: []byte("01" + sender[2:] + "-" + strings.Repeat("x", 1<<20))},
 			map[string][]byte{tracing.Header: []byte(sender)}},
 	} {
-		expect.NoDiff(t, c.want, forwardedHeaders(c.headers), "%s", name)
+		expect.NoDiff(t, forwardedHeaders(c.headers), c.want, "%s", name)
 	}
 }

@@ -64,7 +64,7 @@ func TestGather_JoinsItemsOfTransaction(t *testing.T) {
 		got = append(got, fmt.Sprint(e.partition, " ", rec.User, " ", e.originTime))
 	}
 	want := []string{"0 user:b 1", "1 user:a,c,d 1", "1 user:e 1"}
-	expect.NoDiff(t, want, got, "values")
+	expect.NoDiff(t, got, want, "values")
 	b.pending.reset()
 	must.OK(t, b.pending.emitGathered())
 	expect.Equal(t, [2]int{len(b.pending.emits), b.pending.bytes()}, [2]int{}, "items and bytes of a reset batch")

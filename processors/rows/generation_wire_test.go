@@ -128,9 +128,9 @@ func emittedOnceAcrossGenerations(t *testing.T, w *proctest.Wire) {
 			want[fmt.Sprintf("user:%d %d", n, count+1)] = 1
 		}
 	}
-	expect.NoDiff(t, want, g.emitted(), "counts")
+	expect.NoDiff(t, g.emitted(), want, "counts")
 	expect.Equal(t, len(proctest.Drain(g.Wire, g.Streams.DeadLetters)), g.published, "dead letters of bad records")
-	expect.NoDiff(t, g.Rows(topics.Pools, ""), g.Rows("pools.2", ""), "rows (-first +second)")
+	expect.NoDiff(t, g.Rows("pools.2", ""), g.Rows(topics.Pools, ""), "rows (-first +second)")
 }
 
 // forge writes a mark to each partition of the input.
@@ -288,7 +288,7 @@ func TestGenerations_OneIsInMetrics(t *testing.T) {
 	second, endSecond := g.run(2)
 	applied(second, records)
 	owned("second generation silent", partitions)
-	expect.NoDiff(t, before, g.observed(), "latencies of the silent generation were observed (-before +after)")
+	expect.NoDiff(t, g.observed(), before, "latencies of the silent generation were observed (-before +after)")
 
 	g.set(cuttingOver())
 	must.OK(t, topics.WriteMarks(t.Context(), w.Kafka, []string{topics.UserActivity}, cuttingOver()))
@@ -339,7 +339,7 @@ func TestRetry_IsProcessedByItsGroup(t *testing.T) {
 	m := w.Start("a", g)
 	w.WaitIdle()
 	want := map[string]int64{"returns": 2, "candidates": 3}
-	expect.NoDiff(t, want, m.Status(topics.Pools).Effects, "records processed")
+	expect.NoDiff(t, m.Status(topics.Pools).Effects, want, "records processed")
 }
 
 func TestRealKafkaGenerations(t *testing.T) {

@@ -107,7 +107,7 @@ func TestIdleInput_DueIntervals(t *testing.T) {
 			checks = append(checks, rest)
 		}
 	}
-	expect.NoDiff(t, []int{1, 61, 101, 161}, checks, "intervals with a check")
+	expect.NoDiff(t, checks, []int{1, 61, 101, 161}, "intervals with a check")
 }
 
 // The check of an idle input does not skip a record that is not applied yet.
@@ -144,6 +144,6 @@ func recordsAreNotSkipped(t *testing.T, w *wire) {
 		p.mu.Unlock()
 		left := must.Get(p.skipMarkers(0, "t-in"))(t)
 		expect.Equal(t, left, c.left, "%s: unread record found", c.name)
-		expect.NoDiff(t, c.want, p.appliedOf(0), "%s: applied up to", c.name)
+		expect.NoDiff(t, p.appliedOf(0), c.want, "%s: applied up to", c.name)
 	}
 }

@@ -72,7 +72,7 @@ func TestTx_CountsAreUndoneWithTheirRecord(t *testing.T) {
 		if err := p.state.end(&tx, c.err); err != c.err {
 			t.Fatal(err)
 		}
-		expect.NoDiffBut(t, cmp.AllowUnexported(counted{}), c.want, p.state.pending.counts, "after record %d: counted", i)
+		expect.NoDiffBut(t, cmp.AllowUnexported(counted{}), p.state.pending.counts, c.want, "after record %d: counted", i)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestNewTopics_ListsEachTopicOnce(t *testing.T) {
 		p.state.begin(&tx, "key", "key", time.UnixMilli(5), p)
 		c.do(&tx)
 		must.OK(t, p.state.end(&tx, nil))
-		expect.NoDiff(t, c.want, p.newTopics(b), "batch %d has the new topics", i)
+		expect.NoDiff(t, p.newTopics(b), c.want, "batch %d has the new topics", i)
 	}
 }
 

@@ -20,14 +20,14 @@ func TestKinds_OmitVaryingParts(t *testing.T) {
 		{"long", strings.Repeat("ä", 150), strings.Repeat("ä", 100)},
 		{"cut inside a rune", "x" + strings.Repeat("ä", 150), "x" + strings.Repeat("ä", 99)},
 	} {
-		expect.NoDiff(t, c.want, k.of(c.reason), "%s", c.name)
+		expect.NoDiff(t, k.of(c.reason), c.want, "%s", c.name)
 	}
 }
 
 func TestReasons_AreBounded(t *testing.T) {
 	t.Parallel()
 	var r reasons
-	expect.NoDiff(t, nil, r.snapshot(), "no counts")
+	expect.NoDiff(t, r.snapshot(), nil, "no counts")
 	want := map[string]int64{otherReason: 40}
 	for i := range maxReasons + 20 {
 		reason := fmt.Sprint("reason ", i)
@@ -39,5 +39,5 @@ func TestReasons_AreBounded(t *testing.T) {
 	for i := range maxReasons + 20 {
 		r.count(fmt.Sprint("reason ", i))
 	}
-	expect.NoDiff(t, want, r.snapshot(), "counts by reason")
+	expect.NoDiff(t, r.snapshot(), want, "counts by reason")
 }

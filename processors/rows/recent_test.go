@@ -36,10 +36,10 @@ func TestRecentRows_AreBounded(t *testing.T) {
 		t.Errorf("%d bytes of %d rows are cached, want at most two generations of %d", size, rows, most)
 	}
 	r.put([]byte("large"), make([]byte, most/8+1))
-	expect.NoDiff(t, nil, r.get([]byte("large")), "a row of more than an eighth of a generation")
+	expect.NoDiff(t, r.get([]byte("large")), nil, "a row of more than an eighth of a generation")
 	none := newRecentRows(0)
 	none.put([]byte("row"), nil)
-	expect.NoDiff(t, nil, none.get([]byte("row")), "a row of a cache without memory")
+	expect.NoDiff(t, none.get([]byte("row")), nil, "a row of a cache without memory")
 }
 
 // Cached rows that a batch changes have their new value and size.
@@ -52,7 +52,7 @@ func TestRecentRows_FollowTheBatch(t *testing.T) {
 	b.put(b.log("o"), "o", []byte("deleted"), nil, true)
 	b.put(b.log("other"), "other", []byte("row"), nil, false)
 	r.apply(b)
-	expect.NoDiff(t, make([]byte, 5000), r.get([]byte("o\x00row")), "row of the batch")
+	expect.NoDiff(t, r.get([]byte("o\x00row")), make([]byte, 5000), "row of the batch")
 	rows, size := r.held()
 	expect.Equal(t, [2]int{rows, size}, [2]int{1, r.bytes}, "cached rows and bytes")
 }

@@ -46,13 +46,13 @@ func TestRecord_RoundTrip(t *testing.T) {
 			t.Errorf("%v, the row differs from the sent record:\n%s", err, diff)
 		}
 		for _, row := range []string{"put", "sent"} {
-			expect.NoDiff(t, &want, Record(tx.Own(), []byte(row), s), "row %q", row)
+			expect.NoDiff(t, Record(tx.Own(), []byte(row), s), &want, "row %q", row)
 		}
 		if got := Record(tx.Own(), []byte("none"), s); got != nil || tx.Err() != nil {
 			t.Errorf("missing row: %v, %v", got, tx.Err())
 		}
-		expect.NoDiff(t, nil, Record(tx.Own(), []byte("damaged"), s), "damaged row")
-		expect.NoDiff(t, nil, tx.Own().Load([]byte("put")), "a row after a failed read")
+		expect.NoDiff(t, Record(tx.Own(), []byte("damaged"), s), nil, "damaged row")
+		expect.NoDiff(t, tx.Own().Load([]byte("put")), nil, "a row after a failed read")
 		return nil
 	})
 	const wantErr = `read a record of out of "k": decode row "damaged": `
@@ -89,7 +89,7 @@ func TestLoad_FailsTransaction(t *testing.T) {
 			}
 			load(tx.Own())
 			_, found := Load[one](tx.Own(), []byte("good"))
-			expect.Equal(t, found, false, "a row after %s failed", name)
+			expect.False(t, found, "a row after %s failed", name)
 			expect.Equal(t, len(LoadNames(tx.Own(), nil, 0)), 0, "rows after %s failed", name)
 			return nil
 		})

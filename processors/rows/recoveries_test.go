@@ -45,7 +45,7 @@ func TestRecoveries_ShareOneBar(t *testing.T) {
 	r.remaining(&store{}, 10) // added later, and not part of this bar
 	r.remaining(a, 0)
 	want := []string{"recovering 2 partitions: 110", "+30", "+50"}
-	expect.NoDiff(t, want, said, "calls")
+	expect.NoDiff(t, said, want, "calls")
 	for s := range r.open {
 		r.remaining(s, 0)
 	}

@@ -381,7 +381,7 @@ func TestClose_CommitsPendingBatch(t *testing.T) {
 	})
 	close(release)
 	must.OK(t, <-done)
-	expect.NoDiff(t, first+then, w.committed(t, "t-in"), "committed records")
+	expect.NoDiff(t, w.committed(t, "t-in"), first+then, "committed records")
 	w.emittedOnce(t, first+then)
 }
 

@@ -143,7 +143,7 @@ func TestEmit_CarriesOriginTime(t *testing.T) {
 	var out []*kgo.Record
 	eventually.True(t, "both are emitted", func() bool { out = w.read(t, "t-out"); return len(out) == 2 })
 	for i, want := range []schemas.Micros{5_000_000, 7} {
-		expect.NoDiff(t, want, topics.OriginTime(out[i]), "record %d has the origin time", i)
+		expect.NoDiff(t, topics.OriginTime(out[i]), want, "record %d has the origin time", i)
 	}
 }
 
@@ -217,9 +217,9 @@ func TestStatus_CountsByReason(t *testing.T) {
 	w.send(t, "t-in", 0, 5, func(int) string { return "user:1" })
 	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 5 })
 	status := r.Status()
-	expect.NoDiff(t, map[string]int64{"bot": 4}, status.Dropped, "dropped")
-	expect.NoDiff(t, map[string]int64{"undone … of …": 1}, status.DeadLetters, "dead letters")
-	expect.NoDiff(t, map[string]int64{"spared": 40}, status.Effects, "effects")
+	expect.NoDiff(t, status.Dropped, map[string]int64{"bot": 4}, "dropped")
+	expect.NoDiff(t, status.DeadLetters, map[string]int64{"undone … of …": 1}, "dead letters")
+	expect.NoDiff(t, status.Effects, map[string]int64{"spared": 40}, "effects")
 	families := must.Get(reg.Gather())(t)
 	got := map[string]float64{}
 	for _, f := range families {

@@ -134,6 +134,6 @@ func TestCommitLimiter_Wait(t *testing.T) {
 			r.commit(now, 10*ms)
 			got = append(got, int(now.Sub(began)/ms))
 		}
-		expect.NoDiff(t, c.want, got, "%s: times of commits in ms", name)
+		expect.NoDiff(t, got, c.want, "%s: times of commits in ms", name)
 	}
 }

@@ -78,7 +78,7 @@ func (b *bench) applyBatch(t benchT) {
 	sorted := slices.IsSortedFunc(order, func(x, y keyed) int {
 		return bytes.Compare(b.committing.at(b.committing.writes[x.write].key), b.committing.at(b.committing.writes[y.write].key))
 	})
-	expect.Equal(t, sorted, true, "writes to the store are in the order of their keys")
+	expect.True(t, sorted, "writes to the store are in the order of their keys")
 	must.OK(t, b.committing.copyTo(out, order))
 	must.OK(t, out.Commit(pebble.NoSync))
 	b.committed()
@@ -446,7 +446,7 @@ func TestTimerName_SortsByTimeThenOwner(t *testing.T) {
 	names := [][]byte{
 		timerName(-5, "b", nil), timerName(0, "a", []byte("x")), timerName(0, "b", nil), timerName(7, "a", nil), timerName(1<<40, "a", nil),
 	}
-	expect.Equal(t, slices.IsSortedFunc(names, bytes.Compare), true, "order of %q", names)
+	expect.True(t, slices.IsSortedFunc(names, bytes.Compare), "order of %q", names)
 	got, err := parseTimer(timerName(-5, "user:1", []byte("a\x00b")))
 	if want := (timer{micros: -5, owner: "user:1", name: []byte("a\x00b")}); err != nil || got.micros != want.micros || got.owner != want.owner || !bytes.Equal(got.name, want.name) {
 		t.Errorf("parsed %+v, %v; want %+v", got, err, want)

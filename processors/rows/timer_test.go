@@ -89,7 +89,7 @@ func timersFireInOrder(t *testing.T, w *wire) {
 			must.OK(t, w.client.ProduceSync(t.Context(), rec).FirstErr())
 		}
 		eventually.True(t, "all have fired", func() bool { return count(t, r, "user:1") == int(3*round) })
-		expect.NoDiff(t, []string{"user:1/1", "user:1/150", "user:1/300"}, f.names(), "fired")
+		expect.NoDiff(t, f.names(), []string{"user:1/1", "user:1/150", "user:1/300"}, "fired")
 		if slices.Min(f.late) < 0 {
 			t.Errorf("a timer fired before its time: %v after it", f.late)
 		}
@@ -113,7 +113,7 @@ func manyTimers(t *testing.T, w *wire) {
 	const n = 100
 	w.send(t, "t-in", 400, n, func(int) string { return "user:1" }) // due 400 to 500 ms after their arrival
 	eventually.True(t, "all have fired", func() bool { return count(t, r, "user:1") == n })
-	expect.NoDiff(t, n, len(f.names()), "calls")
+	expect.NoDiff(t, len(f.names()), n, "calls")
 	ticks := len(w.read(t, "t-ticks"))
 	if ticks < n/7 || ticks > n {
 		t.Errorf("%d ticks for %d timers, 7 per tick", ticks, n)
@@ -160,7 +160,7 @@ func TestTimers_DroppedTimerDoesNotFire(t *testing.T) {
 	eventually.True(t, "the last have fired", func() bool { return count(t, r, "user:1") == 1 && count(t, r, "user:2") == 2 })
 	got := f.names()
 	slices.Sort(got) // they are in different partitions
-	expect.NoDiff(t, []string{"user:1/400", "user:2/900", "user:2/second"}, got, "fired")
+	expect.NoDiff(t, got, []string{"user:1/400", "user:2/900", "user:2/second"}, "fired")
 }
 
 func TestTimers_BadTimerGoesToDeadLetters(t *testing.T) {

@@ -122,9 +122,9 @@ func TestTrace_EndsWithoutACommit(t *testing.T) {
 	for i, value := range []string{"valid", "broken", "after the error"} {
 		p.handle(headed{fakeRecord{topic: "in", key: key, offset: int64(i), at: time.UnixMilli(5)}, headers}, 0, []byte(value))
 	}
-	expect.NoDiff(t, []string{"*errors.errorString"}, describe(spans.Ended()), "spans ended when the callback failed")
+	expect.NoDiff(t, describe(spans.Ended()), []string{"*errors.errorString"}, "spans ended when the callback failed")
 	p.failTraces()
-	expect.NoDiff(t, []string{"*errors.errorString", notCommitted}, describe(spans.Ended()), "spans ended at the end")
+	expect.NoDiff(t, describe(spans.Ended()), []string{"*errors.errorString", notCommitted}, "spans ended at the end")
 	expect.Equal(t, len(spans.Started()), 2, "spans started: the third record was not processed")
 }
 

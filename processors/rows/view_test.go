@@ -76,7 +76,7 @@ func TestHasRows(t *testing.T) {
 	w := parallelWire(t)
 	r := newRunner(t, w, t.TempDir(), w.twin())
 	found, err := HasRows(t.Context(), r.View(), user(1))
-	expect.Equal(t, found, false, "partition of another process has rows")
+	expect.False(t, found, "partition of another process has rows")
 	expect.Is(t, err, schemas.ErrNotOwner, "partition of another process")
 	start(t, r)
 	w.client.Produce(t.Context(), w.record(t, "t-in", user(1), 0), nil)
@@ -104,7 +104,7 @@ func TestView_Owners(t *testing.T) {
 		return list, err
 	}
 	list, err := owners("user:", 9)
-	expect.NoDiff(t, nil, list, "partitions of another process")
+	expect.NoDiff(t, list, nil, "partitions of another process")
 	expect.Is(t, err, schemas.ErrNotOwner, "partitions of another process")
 	start(t, r)
 	for _, i := range []int{1, 12, 125, 2, 12} {
@@ -116,7 +116,7 @@ func TestView_Owners(t *testing.T) {
 	})
 	list, err = owners("user:12", 9)
 	must.OK(t, err)
-	expect.NoDiff(t, []string{"user:12", "user:125"}, list, "owners with the prefix")
+	expect.NoDiff(t, list, []string{"user:12", "user:125"}, "owners with the prefix")
 	for _, p := range []int32{-1, int32(len(r.slots))} { // of a process with another number of partitions
 		expect.Is(t, r.View().Owners(t.Context(), p, "user:", nil), schemas.ErrNotOwner, "partition %d", p)
 	}
@@ -216,7 +216,7 @@ func TestSnapshot_NestedScans(t *testing.T) {
 	})
 	scan(Scan{Prefix: []byte("b"), Reverse: true}, all)
 	scan(Scan{Prefix: []byte("c")}, all)
-	expect.NoDiff(t, strings.Fields("b1 b2 a2 b2 a1 b2 b3 b2 b1"), got, "visited rows")
+	expect.NoDiff(t, got, strings.Fields("b1 b2 a2 b2 a1 b2 b3 b2 b1"), "visited rows")
 	if err := errors.Join(s.close(), db.Close()); err != nil { // Pebble counts open iterators and snapshots
 		t.Error(err)
 	}

@@ -170,7 +170,7 @@ func runFails(t *testing.T, r *Runner, texts ...string) error {
 // runFailsForGood is runFails for a fatal error.
 func runFailsForGood(t *testing.T, r *Runner, texts ...string) {
 	t.Helper()
-	expect.Equal(t, errors.As(runFails(t, r, texts...), new(*FatalError)), true, "a fatal error")
+	expect.True(t, errors.As(runFails(t, r, texts...), new(*FatalError)), "a fatal error")
 }
 
 func newRunner(t testing.TB, w *wire, dir string, g Group) *Runner {

@@ -71,7 +71,7 @@ func TestArrange(t *testing.T) {
 			[]schemas.PinID{"pin:s-0", "pin:s-1", "pin:s-2"}},
 	} {
 		got, _ := c.feed.arrange(newArrangement(c.feed, c.mix, "", nil), c.limit, c.queues)
-		expect.NoDiff(t, c.want, pinsOf(got.list), "%s", name)
+		expect.NoDiff(t, pinsOf(got.list), c.want, "%s", name)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestTargets_AreSharesOfAll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-12 })
-			expect.NoDiffBut(t, near, c.want, c.feed.Targets(c.sources...), "targets")
+			expect.NoDiffBut(t, near, c.feed.Targets(c.sources...), c.want, "targets")
 		})
 	}
 }

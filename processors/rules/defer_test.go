@@ -35,7 +35,7 @@ func (s *session) visitAfter(when string, after time.Duration, want ...int) Chun
 	for _, n := range want {
 		pins = append(pins, schemas.PinID(fmt.Sprintf("pin:%s-%03d", schemas.Following, n)))
 	}
-	expect.NoDiffBut(s.t, equateEmpty, pins, pinsOf(c.Items), "%s", when)
+	expect.NoDiffBut(s.t, equateEmpty, pinsOf(c.Items), pins, "%s", when)
 	s.visit.Memory, s.pools = c.Memory, without(s.pools, c.Items)
 	return c
 }
@@ -48,7 +48,7 @@ func (s *session) deferred(want ...int) {
 		must.Get(fmt.Sscanf(string(def.Pin), "pin:following-%d", &n))(s.t)
 		got = append(got, n)
 	}
-	expect.NoDiffBut(s.t, equateEmpty, want, got, "deferred")
+	expect.NoDiffBut(s.t, equateEmpty, got, want, "deferred")
 }
 
 func (s *session) reason(n int) schemas.Reason {
@@ -67,7 +67,7 @@ func TestDeferWeak_DefersWeakItemsToNextSession(t *testing.T) {
 	s.visitAfter("remaining strong items, then the budget", time.Second, 8, 9, 10, 11, 12)
 	s.deferred(13, 14, 15) // three places were empty
 	for n, want := range map[int]schemas.Reason{13: schemas.ReasonDeferredEarlier, 16: schemas.ReasonWeak, 99: schemas.ReasonNoShare} {
-		expect.NoDiff(t, want, s.reason(n), "pin %d is", n)
+		expect.NoDiff(t, s.reason(n), want, "pin %d is", n)
 	}
 	expect.Equal(t, len(s.feed.Waiting(s.visit, s.pools, Signals{})), 0, "pins that wait in the session")
 	s.visitAfter("budget spent", 59*time.Second)
@@ -95,10 +95,10 @@ func TestDeferWeak_DeferredItemsExpire(t *testing.T) {
 	s.deferred(11, 12)
 	s.pools = append(s.pools, poolOf("editors", 1))
 	s.visit.Time += schemas.MicrosIn(time.Hour + 1000)
-	expect.NoDiff(t, schemas.ReasonDeferralExpired, s.reason(11), "pin 11")
+	expect.NoDiff(t, s.reason(11), schemas.ReasonDeferralExpired, "pin 11")
 	expect.Equal(t, len(s.feed.Waiting(s.visit, s.pools, Signals{})), 1, "pins that wait: only that of the editors")
 	c := s.feed.Make(s.visit, s.pools, Signals{})
-	expect.NoDiff(t, []schemas.PinID{"pin:following-011", "pin:following-012"}, c.Expired, "expired")
+	expect.NoDiff(t, c.Expired, []schemas.PinID{"pin:following-011", "pin:following-012"}, "expired")
 	expect.Equal(t, [2]int{len(c.Items), len(c.Memory.Deferred)}, [2]int{1, 0}, "items and deferred items")
 	s.visit.Memory = c.Memory
 	expect.Equal(t, len(s.feed.Make(s.visit, s.pools, Signals{}).Expired), 0, "expired again")
@@ -189,7 +189,7 @@ func TestDeferredCandidates_ListsDeferredThenWeak(t *testing.T) {
 	}
 	expect := func(when string, want []schemas.DeferredCandidate) {
 		t.Helper()
-		expect.NoDiffBut(t, equateEmpty, want, s.feed.DeferredCandidates(s.visit, s.pools, Signals{}), "%s", when)
+		expect.NoDiffBut(t, equateEmpty, s.feed.DeferredCandidates(s.visit, s.pools, Signals{}), want, "%s", when)
 	}
 	expect("before any visit", weak(schemas.ReasonWeak, 0, "pin:following-011", "pin:following-012", "pin:following-013"))
 	began := s.visit.Time

@@ -63,7 +63,7 @@ func TestFeeds_UnmarshalOverBase(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := must.Get(loaded(c.text))(t)
-			expect.NoDiffBut(t, equateEmpty, c.want, got, "feeds")
+			expect.NoDiffBut(t, equateEmpty, got, c.want, "feeds")
 			must.OK(t, got.Validate())
 		})
 	}
@@ -98,7 +98,7 @@ func TestFeeds_UnmarshalListsAllProblems(t *testing.T) {
 func TestFeeds_MarshalRoundTrip(t *testing.T) {
 	text := must.Get(yaml.Marshal(map[string]any{"feeds": Default()}))(t)
 	got := must.Get(loaded(string(text)))(t)
-	expect.NoDiffBut(t, equateEmpty, Default(), got, "feeds")
+	expect.NoDiffBut(t, equateEmpty, got, Default(), "feeds")
 }
 
 func TestFeeds_Validate(t *testing.T) {
@@ -137,7 +137,7 @@ x.experiment_arms[0].feed: "nowhere": no such feed
 x.experiment_arms[1].feed: "armed": want a feed without arms
 x.experiment_arms: sum of shares: 2: want at most 1`, "\n")
 	got := strings.Split(strings.ReplaceAll(err.Error(), "feeds.", ""), "\n")
-	expect.NoDiff(t, want, got, "arms")
+	expect.NoDiff(t, got, want, "arms")
 }
 
 // Each arm gets its share of the users and keeps them when arms are added after it. The arms of two feeds are independent.
@@ -170,5 +170,5 @@ func TestFor_SplitsUsersIntoArms(t *testing.T) {
 		t.Errorf("%.3f of the users are in both arms, want 0.1", got)
 	}
 	_, _, ok := fs.For("nowhere", "user:1")
-	expect.Equal(t, ok, false, "a feed that does not exist")
+	expect.False(t, ok, "a feed that does not exist")
 }

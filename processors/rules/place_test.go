@@ -39,7 +39,7 @@ func TestMake_DeferredPinIsNotShownAsPopular(t *testing.T) {
 	for _, it := range f.Make(Visit{User: "user:me", Time: 1e12, Limit: 4}, pools, Signals{}).Items {
 		got = append(got, it.Pin)
 	}
-	expect.NoDiff(t, []schemas.PinID{"pin:strong", "pin:other"}, got, "pins")
+	expect.NoDiff(t, got, []schemas.PinID{"pin:strong", "pin:other"}, "pins")
 }
 
 // A full chunk is the same with and without popular pins. A short one has them after its other items, in order, each pin once, and
@@ -57,10 +57,10 @@ func TestMake_FillsOnlyPlacesLeftOver(t *testing.T) {
 		if len(got.Items) < len(without.Items) {
 			t.Fatalf("%d items, want at least %d", len(got.Items), len(without.Items))
 		}
-		expect.NoDiffBut(t, equateEmpty, without.Items, got.Items[:len(without.Items)], "items of the shares (-without +with popular pins)")
-		expect.NoDiffBut(t, equateEmpty, without.Memory.Deferred, got.Memory.Deferred, "deferred (-without +with popular pins)")
+		expect.NoDiffBut(t, equateEmpty, got.Items[:len(without.Items)], without.Items, "items of the shares (-without +with popular pins)")
+		expect.NoDiffBut(t, equateEmpty, got.Memory.Deferred, without.Memory.Deferred, "deferred (-without +with popular pins)")
 		if len(without.Items) == v.Limit {
-			expect.NoDiffBut(t, equateEmpty, without, got, "a full chunk (-without +with popular pins)")
+			expect.NoDiffBut(t, equateEmpty, got, without, "a full chunk (-without +with popular pins)")
 		}
 		withheld := map[schemas.PinID]bool{}
 		for _, w := range f.DeferredCandidates(v, pools, k) {

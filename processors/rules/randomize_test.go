@@ -156,6 +156,6 @@ func TestRandomize_Bounds(t *testing.T) {
 	for _, r := range []Randomize{{Candidates: 1}, {Candidates: 51, Temperature: 1}, {Candidates: 1, Temperature: math.NaN()}, {Temperature: -1}} {
 		f := Default()["plain"]
 		f.Randomize = r
-		expect.Equal(t, f.validate() != nil, true, "%+v is invalid", r)
+		expect.True(t, f.validate() != nil, "%+v is invalid", r)
 	}
 }

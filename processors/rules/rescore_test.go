@@ -47,6 +47,6 @@ func TestRescore(t *testing.T) {
 		for i := range c.want {
 			c.want[i].Score = math.Round(c.want[i].Score*1e9) / 1e9
 		}
-		expect.NoDiff(t, c.want, got, "%s", name)
+		expect.NoDiff(t, got, c.want, "%s", name)
 	}
 }

@@ -101,9 +101,9 @@ func TestMake_Invariants(t *testing.T) {
 		for range 3 {
 			before := cloneMemory(v.Memory)
 			c := f.Make(v, pools, k)
-			expect.NoDiff(t, before, v.Memory, "the memory was changed (-before +after)")
+			expect.NoDiff(t, v.Memory, before, "the memory was changed (-before +after)")
 			checkChunk(t, f, v, pools, k, c)
-			expect.NoDiff(t, c, f.Make(v, pools, k), "the second chunk differs (-first +second)")
+			expect.NoDiff(t, f.Make(v, pools, k), c, "the second chunk differs (-first +second)")
 			pools = without(pools, c.Items)
 			v.Memory, v.Time = c.Memory, v.Time+schemas.Micros(rapid.Int64Range(1, 5*3600e6).Draw(t, "until the next visit"))
 		}
@@ -253,7 +253,7 @@ func TestExplain_AgreesWithMake(t *testing.T) {
 		}
 	})
 	for _, reason := range []schemas.Reason{"", schemas.ReasonOutranked, "cap", schemas.ReasonSimilar, schemas.ReasonNoShare} {
-		expect.Equal(t, seen[reason], true, "candidates have the reason %q", reason)
+		expect.True(t, seen[reason], "candidates have the reason %q", reason)
 	}
 }
 

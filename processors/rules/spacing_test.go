@@ -80,7 +80,7 @@ func TestMake_SpacesSimilarPins(t *testing.T) {
 		f := Feed{DefaultShare: 1, ShareWindow: 100, Spacing: Spacing{Strength: c.strength}}
 		p := Pool{Source: schemas.Following, Candidates: []Candidate{{Pin: "pin:a", PoolScore: 3}, {Pin: "pin:b", PoolScore: 2.9}, {Pin: "pin:c", PoolScore: 2}}}
 		got := f.Make(Visit{Limit: 3}, []Pool{p}, Signals{Vectors: c.vectors})
-		expect.NoDiff(t, c.want, pinsOf(got.Items), "%s", name)
+		expect.NoDiff(t, pinsOf(got.Items), c.want, "%s", name)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestMake_SpacingIncludesAllItemsAbove(t *testing.T) {
 		{Source: schemas.FromPopular, Candidates: []Candidate{{Pin: "pin:d", PoolScore: 2}, {Pin: "pin:e"}}},
 	}
 	want := []schemas.PinID{"pin:a", "pin:c", "pin:b", "pin:e", "pin:d"}
-	expect.NoDiff(t, want, pinsOf(f.Make(Visit{Limit: 5}, pools, k).Items), "pins")
+	expect.NoDiff(t, pinsOf(f.Make(Visit{Limit: 5}, pools, k).Items), want, "pins")
 	if got, want := reduced(schemas.Explore, 0.5, math.Ln2), schemas.RankScore(0.25); math.Abs(float64(got-want)) > 1e-12 {
 		t.Errorf("an exploration draw of 0.5 is reduced to %v, want %v", got, want)
 	}
@@ -144,9 +144,9 @@ func TestNewVector(t *testing.T) {
 	for name, embedding := range map[string][]float32{
 		"none": nil, "zeros": {0, 0}, "not a number": {1, float32(math.NaN())}, "infinite": {1, float32(math.Inf(1))},
 	} {
-		expect.NoDiff(t, nil, NewVector(embedding), "%s", name)
+		expect.NoDiff(t, NewVector(embedding), nil, "%s", name)
 	}
-	expect.NoDiff(t, (Vector{0.6, 0.8}), NewVector([]float32{3, 4}), "unit vector")
+	expect.NoDiff(t, NewVector([]float32{3, 4}), (Vector{0.6, 0.8}), "unit vector")
 }
 
 // Projections of wide embeddings have nearly the cosines of the embeddings.

@@ -103,7 +103,7 @@ func TestRoutes_OpenCalls(t *testing.T) {
 			t.Errorf("%s has the data of a user and no user in its path", r.path)
 		}
 	}
-	expect.NoDiff(t, []string{"/v1/caller", "/v1/openapi.json", "/docs", "/healthz", "/readyz"}, got, "paths")
+	expect.NoDiff(t, got, []string{"/v1/caller", "/v1/openapi.json", "/docs", "/healthz", "/readyz"}, "paths")
 }
 
 // Every token that a request does not name is rejected.

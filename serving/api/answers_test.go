@@ -131,7 +131,7 @@ func TestVisit_PassesParameters(t *testing.T) {
 		{"user:a/b", "home", 25, ""}, {"user:ä", "plain", 7, ""}, {"user:a", "home", 8, "peek"},
 		{"user:a", "home", 25, ""}, {"user:a", "plain", 9, "k-1"},
 	}
-	expect.NoDiffBut(t, cmp.AllowUnexported(visit{}), want, f.visits, "visits")
+	expect.NoDiffBut(t, cmp.AllowUnexported(visit{}), f.visits, want, "visits")
 }
 
 // A HEAD request shows no pins, so none may count as shown.

@@ -59,7 +59,7 @@ func TestEvents_RejectsDeletesOfUnknownUsers(t *testing.T) {
 	want := []string{
 		`line 3: unknown user "user:never"`, `line 7: unknown user "user:late"`, `line 10: unknown user "user:other"`, `line 11: unknown user "user:never"`,
 	}
-	expect.NoDiff(t, want, got, "rejected lines")
+	expect.NoDiff(t, got, want, "rejected lines")
 }
 
 func TestEvents_WaitsForFirstEventsOfDeletedUser(t *testing.T) {

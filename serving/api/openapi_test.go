@@ -106,7 +106,7 @@ func TestDocument_ListsExactlyTheRoutes(t *testing.T) {
 	})
 	slices.Sort(routes)
 	slices.Sort(documented)
-	expect.NoDiff(t, documented, routes, "documented routes")
+	expect.NoDiff(t, routes, documented, "documented routes")
 }
 
 func TestDocument_ListsScopeOfEveryStream(t *testing.T) {
@@ -121,7 +121,7 @@ func TestDocument_ListsScopeOfEveryStream(t *testing.T) {
 	for _, stream := range schemas.InputStreams() {
 		want = append(want, auth.EventsOf(stream))
 	}
-	expect.NoDiff(t, want, got, "scopes")
+	expect.NoDiff(t, got, want, "scopes")
 }
 
 func TestDocument_ReferencesResolve(t *testing.T) {

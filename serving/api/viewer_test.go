@@ -53,5 +53,5 @@ func checkSeen(t *testing.T, path, token string, code int, want []any) {
 	w := httptest.NewRecorder()
 	listen(t, f, change).handler().ServeHTTP(w, r)
 	expect.Equal(t, w.Code, code, "status of %s", w.Body)
-	expect.NoDiff(t, want, f.seen, "result")
+	expect.NoDiff(t, f.seen, want, "result")
 }

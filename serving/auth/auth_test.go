@@ -393,7 +393,7 @@ func TestPeers_AcceptsCallsSignedForThem(t *testing.T) {
 	secret := []byte(strings.Repeat("p", 32))
 	caller, callee := NewPeers(secret, "caller:1", clock), NewPeers(secret, "callee:2", clock)
 	r := call(t, caller, "http://callee:2/peer/chunk", "{}")
-	expect.Equal(t, strings.Contains(r.Header.Get("Authorization"), "ppp"), false, "the secret itself is sent")
+	expect.False(t, strings.Contains(r.Header.Get("Authorization"), "ppp"), "the secret itself is sent")
 	must.OK(t, callee.Check(r))
 	expect.Equal(t, string(must.Get(io.ReadAll(r.Body))(t)), "{}", "body after the check")
 	r = call(t, caller, "http://callee:2/peer/chunk", "{}")

@@ -77,7 +77,7 @@ func TestDev_RepeatedBatchHasOneEffect(t *testing.T) {
 		got = append(got, item.ID)
 	}
 	slices.Sort(got)
-	expect.NoDiff(t, want, got, "feed")
+	expect.NoDiff(t, got, want, "feed")
 	page = must.Get(c.Visit(t.Context(), reader, client.VisitOptions{Limit: 2}))(t)
 	var refused *client.Error
 	if _, err := c.Older(t.Context(), author, *page.Next, 0); !errors.As(err, &refused) || refused.Status != http.StatusBadRequest {
@@ -98,7 +98,7 @@ func TestDev_RejectsInvalidEventsAndTimesOut(t *testing.T) {
 	close(events)
 	var got []bool
 	must.OK(t, c.PublishAll(t.Context(), events, func(r client.Rejection) { got = append(got, r.Invalid) }, client.PublishOptions{}))
-	expect.NoDiff(t, []bool{false, true}, got, "rejections")
+	expect.NoDiff(t, got, []bool{false, true}, "rejections")
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 	defer cancel()

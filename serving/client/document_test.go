@@ -140,7 +140,7 @@ func TestClient_SendsRequestsAndReadsAnswersOfTheDocument(t *testing.T) {
 			t.Errorf("got %v and the request %s, want %s", err, request, test.request)
 			continue
 		}
-		expect.NoDiff(t, plain(t, []byte(answer)), plain(t, got), "%s of the document, as read", test.operation)
+		expect.NoDiff(t, plain(t, got), plain(t, []byte(answer)), "%s of the document, as read", test.operation)
 	}
 	must.Get(c.Older(ctx, "user:a", "x&y", 0))(t)
 	expect.Equal(t, request, "GET /v1/users/user:a/feed?cursor=x%26y", "request")

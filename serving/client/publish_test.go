@@ -136,7 +136,7 @@ func TestPublishAll_RepeatsRequestsWithTheSameIDs(t *testing.T) {
 		if rejected := published(t, s, PublishOptions{MaxEvents: 2}, "a", "b", "c"); rejected != nil {
 			t.Errorf("got the rejections %v, want none", rejected)
 		}
-		expect.NoDiff(t, append(slices.Repeat([]string{"a b"}, 7), "c"), s.objects(), "objects")
+		expect.NoDiff(t, s.objects(), append(slices.Repeat([]string{"a b"}, 7), "c"), "objects")
 		for i, events := range s.requests[:7] {
 			if events[0].ID != s.requests[0][0].ID || events[1].ID != s.requests[0][1].ID {
 				t.Errorf("request %d has the ids %s %s, want those of the first", i, events[0].ID, events[1].ID)

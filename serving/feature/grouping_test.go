@@ -36,6 +36,6 @@ func TestGroupName_IsReversible(t *testing.T) {
 				*last += string(r)
 			}
 		}
-		expect.NoDiff(t, want, got, "groups")
+		expect.NoDiff(t, got, want, "groups")
 	})
 }

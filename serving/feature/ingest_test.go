@@ -409,7 +409,7 @@ func TestStore_Checkpoint(t *testing.T) {
 	must.OK(t, errors.Join(s.Sweep(deleted{}.Has), s.Close()))
 	got, err := openTest(t, dir, DefaultConfig()).Checkpoint()
 	must.OK(t, err)
-	expect.NoDiff(t, want, got, "marks")
+	expect.NoDiff(t, got, want, "marks")
 	expect.Is(t, expect.ErrorOf(s.Checkpoint()), ErrClosed, "closed")
 }
 

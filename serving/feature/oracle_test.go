@@ -152,7 +152,7 @@ func TestReference_AgreesWithBruteForce(t *testing.T) {
 				return !window.holds(floor(a.Timestamp)) || !(&actionInput{EnrichedAction: &a}).passes(&d)
 			})
 			want, got := bruteForce(d, window.upTo, in), Reference(d, span, actions).Value
-			expect.NoDiffBut(t, equal, want, got, "%+v (-brute force +reference)", d)
+			expect.NoDiffBut(t, equal, got, want, "%+v (-brute force +reference)", d)
 		}
 	})
 }

@@ -245,7 +245,7 @@ func TestParse_ReportsEveryMistakeWithItsLine(t *testing.T) {
 func TestParse_FollowsAliases(t *testing.T) {
 	defs, err := Parse("f", []byte("features:\n- {name: a, entity: user, aggregate: count, verbs: &v [click, save]}\n- {name: b, entity: user, aggregate: count, verbs: *v}"))
 	must.OK(t, err)
-	expect.NoDiff(t, defs[0].Verbs, defs[1].Verbs, "verbs")
+	expect.NoDiff(t, defs[1].Verbs, defs[0].Verbs, "verbs")
 }
 
 func TestBuiltin_IsValid(t *testing.T) {

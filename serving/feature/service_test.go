@@ -591,7 +591,7 @@ func TestAttributes_DeletedAuthorsPinIsUnknown(t *testing.T) {
 	if _, known := got.Pins["pin:2"]; !known || len(got.Pins) != 1 {
 		t.Errorf("got %v, want only pin:2", got.Pins)
 	}
-	expect.NoDiff(t, []MissingPin{{"pin:1", Unknown}}, got.Missing, "missing")
+	expect.NoDiff(t, got.Missing, []MissingPin{{"pin:1", Unknown}}, "missing")
 }
 
 // same fails the test if got differs from want. what describes the values.

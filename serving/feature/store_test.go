@@ -287,7 +287,7 @@ func TestWrite_OmitsExpiredData(t *testing.T) {
 	c := define(t, "entity: pin", "aggregate: count")
 	got, _, err := s.Items(t.Context(), []schemas.PinID{"pin:1"}, now, []Definition{c})
 	must.OK(t, err)
-	expect.NoDiff(t, [][]Result{{{Value: Number(2)}}}, got, "results of the step whose end is kept")
+	expect.NoDiff(t, got, [][]Result{{{Value: Number(2)}}}, "results of the step whose end is kept")
 }
 
 func TestOpenEmbedded_RejectsSecondProcess(t *testing.T) {

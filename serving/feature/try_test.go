@@ -102,8 +102,8 @@ func TestTry_DoesNotAffectBreaker(t *testing.T) {
 		failed := []Missing{{"user:1", "tried", Failed}}
 		for range 5 {
 			a := must.Get(s.Try(t.Context(), req))(t)
-			expect.NoDiff(t, failed, a.Missing, "missing")
-			expect.NoDiff(t, []string{"store"}, a.Degraded, "degraded")
+			expect.NoDiff(t, a.Missing, failed, "missing")
+			expect.NoDiff(t, a.Degraded, []string{"store"}, "degraded")
 		}
 		expect.Equal(t, s.breaker.State(), gobreaker.StateClosed, "breaker after trials")
 		for range 2 {
@@ -111,11 +111,11 @@ func TestTry_DoesNotAffectBreaker(t *testing.T) {
 		}
 		expect.Equal(t, s.breaker.State(), gobreaker.StateOpen, "breaker after two failed answers")
 		reads := store.hits.Load()
-		expect.NoDiff(t, failed, must.Get(s.Try(t.Context(), req))(t).Missing, "while it is open: missing")
+		expect.NoDiff(t, must.Get(s.Try(t.Context(), req))(t).Missing, failed, "while it is open: missing")
 		expect.Equal(t, store.hits.Load(), reads, "while it is open: reads")
 		time.Sleep(cfg.BreakerOpenTime + 1)
 		must.Get(s.Try(t.Context(), req))(t)
-		expect.Equal(t, store.hits.Load() > reads, true, "after that: the store was read")
+		expect.True(t, store.hits.Load() > reads, "after that: the store was read")
 		expect.Equal(t, s.breaker.State(), gobreaker.StateHalfOpen, "breaker after a trial")
 	})
 }

@@ -151,14 +151,14 @@ func TestFiles_WriteEachRecordOnce(t *testing.T) {
 	expect.Is(t, w.run(t, f), errBroken, "error")
 	for round := range 3 {
 		must.OK(t, w.run(t, f))
-		expect.NoDiff(t, once(100+10*round), filed(t, dir), "round %d: entities in files", round)
+		expect.NoDiff(t, filed(t, dir), once(100+10*round), "round %d: entities in files", round)
 		w.produce(t, 100+10*round, 10)
 	}
 	expect.Equal(t, l.sent.Load(), 1, "dead letters")
 	// Another process, and a group without committed offsets.
 	w.forget(t)
 	must.OK(t, w.run(t, w.files(t, dir, l)))
-	expect.NoDiff(t, once(130), filed(t, dir), "from the start")
+	expect.NoDiff(t, filed(t, dir), once(130), "from the start")
 }
 
 // The offsets of a recreated topic are in the files as written. The sink skips no record because of that: it files all
@@ -177,7 +177,7 @@ func TestFiles_RejectRecreatedTopic(t *testing.T) {
 	if !errors.As(err, &changed) || !changed.Fatal() || !strings.Contains(err.Error(), "move the content of "+dir) {
 		t.Errorf("got %v, want a ChangedTopicError with the directory to move", err)
 	}
-	expect.NoDiff(t, once(40), filed(t, dir), "the files have changed")
+	expect.NoDiff(t, filed(t, dir), once(40), "the files have changed")
 	days, err := filepath.Glob(filepath.Join(dir, "date=*"))
 	must.OK(t, err)
 	for _, day := range days {
@@ -185,7 +185,7 @@ func TestFiles_RejectRecreatedTopic(t *testing.T) {
 	}
 	for range 2 {
 		must.OK(t, w.run(t, w.files(t, dir, &deadLetters{})))
-		expect.NoDiff(t, once(90), filed(t, dir), "files of the second topic")
+		expect.NoDiff(t, filed(t, dir), once(90), "files of the second topic")
 	}
 }
 

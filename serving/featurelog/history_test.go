@@ -112,7 +112,7 @@ func TestHistory_AddsValuesAsOfEachRow(t *testing.T) {
 	for i := range want {
 		want[i] = strings.TrimSuffix(strings.TrimSpace(rows[i]), "}") + "," + want[i]
 	}
-	expect.NoDiff(t, append(want, ""), strings.Split(got, "\n"), "result")
+	expect.NoDiff(t, strings.Split(got, "\n"), append(want, ""), "result")
 	for line := range strings.Lines(got) {
 		if !json.Valid([]byte(line)) {
 			t.Errorf("not JSON: %s", line)

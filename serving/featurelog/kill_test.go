@@ -106,5 +106,5 @@ func TestFiles_WriteEachRecordOnceUnderKills(t *testing.T) {
 			want[fmt.Sprintf("user:%d-%d", p, n)] = 1
 		}
 	}
-	expect.NoDiff(t, want, filed(t, dir), "entities in files")
+	expect.NoDiff(t, filed(t, dir), want, "entities in files")
 }

@@ -106,7 +106,7 @@ func TestRecorder_AppliesRules(t *testing.T) {
 		{Feature: "v", Vector: []float64{1, 2}},
 	}
 	pin.Entity, pin.Pin, pin.Values = "pin:1", "pin:1", []schemas.FeatureValue{{Feature: "q", Number: &one}}
-	expect.NoDiffBut(t, cmpopts.EquateEmpty(), []schemas.LoggedFeatures{user, pin}, r.logged(t), "logged features")
+	expect.NoDiffBut(t, cmpopts.EquateEmpty(), r.logged(t), []schemas.LoggedFeatures{user, pin}, "logged features")
 	r.sent.full = true
 	r.Record(req, answer, at)
 	if dropped, written := r.counted(t, "records_dropped_total"), r.counted(t, "records_written_total"); dropped != 2 || written != 2 {

@@ -295,5 +295,5 @@ func (r *rig) below(t testing.TB, next *string) int64 {
 
 func same(t testing.TB, what string, got, want any) {
 	t.Helper()
-	expect.NoDiff(t, want, got, "%s", what)
+	expect.NoDiff(t, got, want, "%s", what)
 }

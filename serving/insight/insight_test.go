@@ -69,16 +69,16 @@ func TestService_AddsUpAllPartitions(t *testing.T) {
 	})
 	growth := must.Get(service.Growth(t.Context(), 2))(t)
 	day := schemas.GrowthDay{Day: "d", New: total, Daily: 2 * total, Active: 3 * total, Resurrected: 4 * total, Dormant: 5 * total}
-	expect.NoDiff(t, []schemas.GrowthDay{day, day}, growth, "growth")
+	expect.NoDiff(t, growth, []schemas.GrowthDay{day, day}, "growth")
 	xd28s, err := service.Xd28s(t.Context())
 	must.OK(t, err)
-	expect.NoDiff(t, []schemas.Xd28{{Days: 1, Users: total}, {Days: 2, Users: 2 * total}}, xd28s, "xd28s")
+	expect.NoDiff(t, xd28s, []schemas.Xd28{{Days: 1, Users: total}, {Days: 2, Users: 2 * total}}, "xd28s")
 	cohorts, err := service.Retention(t.Context(), 1)
 	must.OK(t, err)
-	expect.NoDiff(t, []schemas.Cohort{{Week: "w", Users: total, Active: []int{total, 2 * total}}}, cohorts, "retention")
+	expect.NoDiff(t, cohorts, []schemas.Cohort{{Week: "w", Users: total, Active: []int{total, 2 * total}}}, "retention")
 	steps, err := service.Funnel(t.Context(), []schemas.Verb{"view", "save"}, 2*time.Microsecond, 7)
 	must.OK(t, err)
-	expect.NoDiff(t, []schemas.FunnelStep{{Verb: "view", Users: 7 * total}, {Verb: "save", Users: 2 * total}}, steps, "funnel")
+	expect.NoDiff(t, steps, []schemas.FunnelStep{{Verb: "view", Users: 7 * total}, {Verb: "save", Users: 2 * total}}, "funnel")
 	for p := range int32(partitions) {
 		expect.Equal(t, requested[p], 4, "requests of partition %d, one for each answer", p)
 	}

@@ -261,7 +261,7 @@ func TestCalls_ReachTheOwnersOfTheGroup(t *testing.T) {
 			want := must.Get(call(t.Context(), g))(t)
 			got, err := call(within(t, time.Minute), c)
 			must.OK(t, err)
-			expect.NoDiffBut(t, cmpopts.EquateEmpty(), want, got, "result")
+			expect.NoDiffBut(t, cmpopts.EquateEmpty(), got, want, "result")
 		})
 	}
 	c.Settle(user, "s-1", schemas.Failed)
@@ -330,7 +330,7 @@ func callUntil(t *testing.T, c *Client, what string, holds func() bool) error {
 func checkNext(t *testing.T, c *Client) {
 	t.Helper()
 	chunk := must.Get(c.Chunk(within(t, 5*time.Second), request))(t)
-	expect.Equal(t, chunk.Served.Mix["next"] > 0, true, "the chunk is the next owner's")
+	expect.True(t, chunk.Served.Mix["next"] > 0, "the chunk is the next owner's")
 }
 
 // A 404 from another server at an address, such as a proxy, does not mean that a feed is unknown. The peer counts as failed,

@@ -122,7 +122,7 @@ func TestProcesses_QueriesAllInParallel(t *testing.T) {
 	}
 	late := "context canceled"
 	want := []string{`{"ready":true}`, late, late, late, "connection refused", "it broke", "404 Not Found", `{"ready":false}`}
-	expect.NoDiff(t, want, got, "answers")
+	expect.NoDiff(t, got, want, "answers")
 }
 
 // Calls to a process that hangs time out, and so do reads of a directory that hangs.

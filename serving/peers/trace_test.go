@@ -65,10 +65,10 @@ func TestClient_TracesCalls(t *testing.T) {
 				t.Errorf("error.type: got %q", kind)
 			}
 			delete(got, "error.type") // the name of a Go type
-			expect.NoDiff(t, want, got, "attributes")
+			expect.NoDiff(t, got, want, "attributes")
 			expect.Equal(t, call.Status().Code == codes.Error, c.failed, "the span has an error, %v", call.Status())
 			received := string(tracing.Value(call.SpanContext()))
-			expect.NoDiff(t, []string{received}, headers, "headers")
+			expect.NoDiff(t, headers, []string{received}, "headers")
 		})
 	}
 }

@@ -155,9 +155,9 @@ func TestChart_PeersFindEachPod(t *testing.T) {
 				t.Errorf("%s/%s: %+v is not a headless Service of port %s", name, set.Name, s.Spec, port)
 			}
 			got := selected(labels.SelectorFromSet(s.Spec.Selector), pods(all))
-			expect.NoDiff(t, []string{set.Name}, got, "%s: selected by the Service %s", name, s.Name)
+			expect.NoDiff(t, got, []string{set.Name}, "%s: selected by the Service %s", name, s.Name)
 			got = selected(must.Get(meta.LabelSelectorAsSelector(set.Spec.Selector))(t), pods(all))
-			expect.NoDiff(t, []string{set.Name}, got, "%s: selected by the StatefulSet %s", name, set.Name)
+			expect.NoDiff(t, got, []string{set.Name}, "%s: selected by the StatefulSet %s", name, set.Name)
 			if len(set.Name)+len("-0123456789") > 63 {
 				t.Errorf("%s: the label controller-revision-hash of %s is too long", name, set.Name)
 			}
@@ -191,7 +191,7 @@ func TestChart_ServicesAndBudgetsSelectPods(t *testing.T) {
 	for name, role := range map[string]string{"minimal": "smartfeed-serve", "production": "smartfeed-serve", "dev": "smartfeed-dev"} {
 		all := objects(t, installations(t)[name])
 		got := selected(labels.SelectorFromSet(service(t, all, "smartfeed").Spec.Selector), pods(all))
-		expect.NoDiff(t, []string{role}, got, "%s: selected by the Service of the API", name)
+		expect.NoDiff(t, got, []string{role}, "%s: selected by the Service of the API", name)
 		for _, budget := range only[*policy.PodDisruptionBudget](all) {
 			got := selected(must.Get(meta.LabelSelectorAsSelector(budget.Spec.Selector))(t), pods(all))
 			if !slices.Equal(got, []string{budget.Name}) || budget.Spec.MaxUnavailable.IntValue() != 1 {
@@ -221,7 +221,7 @@ func TestChart_ServiceMonitorSelectsHeadlessServices(t *testing.T) {
 		relabeled[r.TargetLabel] = *cmp.Or(r.Replacement, new(string)) + joined(r.SourceLabels)
 	}
 	want := map[string]string{"job": "smartfeed", "role": "__meta_kubernetes_service_label_app_kubernetes_io_component"}
-	expect.NoDiff(t, want, relabeled, "labels")
+	expect.NoDiff(t, relabeled, want, "labels")
 }
 
 func joined(names []monitoring.LabelName) (all string) {

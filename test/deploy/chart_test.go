@@ -184,7 +184,7 @@ func TestChart_RendersObjects(t *testing.T) {
 			got = append(got, identity(object))
 		}
 		slices.Sort(want[installation])
-		expect.NoDiff(t, want[installation], got, "%s", installation)
+		expect.NoDiff(t, got, want[installation], "%s", installation)
 	}
 }
 

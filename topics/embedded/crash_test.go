@@ -137,7 +137,7 @@ func TestServer_KeepsAcknowledgedRecordsWhenKilled(t *testing.T) {
 
 func check(t *testing.T, got map[string]int, kept, aborted []string) {
 	t.Helper()
-	expect.Equal(t, len(kept) >= 2000 && len(aborted) > 0, true, "%d kept records and %d aborted ones are enough", len(kept), len(aborted))
+	expect.True(t, len(kept) >= 2000 && len(aborted) > 0, "%d kept records and %d aborted ones are enough", len(kept), len(aborted))
 	for _, v := range kept {
 		expect.Equal(t, got[v], 1, "times that the acknowledged %s is in the log", v)
 	}

@@ -115,7 +115,7 @@ func ends(t *testing.T, data []byte) map[string][]string {
 			open[b.ProducerID] = true
 			continue
 		}
-		expect.Equal(t, open[b.ProducerID], true, "producer %d with a marker at %d has an open transaction", b.ProducerID, b.FirstOffset)
+		expect.True(t, open[b.ProducerID], "producer %d with a marker at %d has an open transaction", b.ProducerID, b.FirstOffset)
 		delete(open, b.ProducerID)
 		id := fmt.Sprintf("%d/%d", b.ProducerID, b.ProducerEpoch)
 		ended[id] = append(ended[id], markerOf(t, &b))
@@ -183,14 +183,14 @@ func checkKilled(t *testing.T, image string, ends []string) {
 		got = append(got, strings.Join(ended, " "))
 	}
 	slices.Sort(got)
-	expect.NoDiff(t, ends, got, "transactions end with")
+	expect.NoDiff(t, got, ends, "transactions end with")
 	if least := 1 + 4 + 4 + 4; whole.steps < least { // pids.log, markers, indexes, snapshots
 		t.Errorf("%d steps, want %d at least", whole.steps, least)
 	}
 	for p := range 4 {
-		expect.NoDiff(t, want[0].ended, want[p].ended, "partition %d, undisturbed (-partition 0 +it)", p)
+		expect.NoDiff(t, want[p].ended, want[0].ended, "partition %d, undisturbed (-partition 0 +it)", p)
 	}
 	for n := 1; n <= whole.steps; n++ {
-		expect.NoDiffBut(t, gocmp.AllowUnexported(outcome{}), want, recovered(&killAt{n: n}), "killed at step %d of %d", n, whole.steps)
+		expect.NoDiffBut(t, gocmp.AllowUnexported(outcome{}), recovered(&killAt{n: n}), want, "killed at step %d of %d", n, whole.steps)
 	}
 }

@@ -17,7 +17,7 @@ func TestRecord_TakesOnlyAllowedSteps(t *testing.T) {
 	steps := map[Step]func(Record) (Record, error){
 		Start: func(r Record) (Record, error) {
 			next, err := r.Start(5, "replay")
-			expect.Equal(t, next.Token == "" && err == nil, false, "Start sets no token")
+			expect.False(t, next.Token == "" && err == nil, "Start sets no token")
 			next.Token = "t"
 			return next, err
 		},
@@ -39,7 +39,7 @@ func TestRecord_TakesOnlyAllowedSteps(t *testing.T) {
 			}
 		}
 	}
-	expect.NoDiff(t, [][]int{{3}, {3, 5}}, [][]int{stable.Numbers(), cuttingOver.Numbers()}, "numbers")
+	expect.NoDiff(t, [][]int{stable.Numbers(), cuttingOver.Numbers()}, [][]int{{3}, {3, 5}}, "numbers")
 }
 
 func TestRecord_StartRejectsNumberZero(t *testing.T) {

@@ -19,5 +19,5 @@ func TestRetiredOf_OmitsActiveAndBuildingGenerations(t *testing.T) {
 	want := []string{
 		"pools-table", "pools-ticks", "pools.2-table", "pools.2-ticks", "pools.4-table", "pools.4-ticks", "pools.10-table", "pools.10-ticks",
 	}
-	expect.NoDiff(t, want, got, "retired generations")
+	expect.NoDiff(t, got, want, "retired generations")
 }

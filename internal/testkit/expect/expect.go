@@ -28,10 +28,22 @@ func Equal[V comparable](t T, got, want V, format string, args ...any) {
 	}
 }
 
-// NoDiff fails the test if cmp.Diff finds differences.
-func NoDiff[V any](t T, want, got V, format string, args ...any) {
+// True fails the test if got is false.
+func True(t T, got bool, format string, args ...any) {
 	t.Helper()
-	NoDiffBut(t, nil, want, got, format, args...)
+	Equal(t, got, true, format, args...)
+}
+
+// False fails the test if got is true.
+func False(t T, got bool, format string, args ...any) {
+	t.Helper()
+	Equal(t, got, false, format, args...)
+}
+
+// NoDiff fails the test if cmp.Diff finds differences.
+func NoDiff[V any](t T, got, want V, format string, args ...any) {
+	t.Helper()
+	NoDiffBut(t, nil, got, want, format, args...)
 }
 
 // Contains fails the test if the text does not contain want.
@@ -62,7 +74,7 @@ func Is(t T, err, want error, format string, args ...any) {
 func ErrorOf(_ any, err error) error { return err }
 
 // NoDiffBut is NoDiff with options of cmp.Diff.
-func NoDiffBut[V any](t T, opts cmp.Option, want, got V, format string, args ...any) {
+func NoDiffBut[V any](t T, opts cmp.Option, got, want V, format string, args ...any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, opts); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", fmt.Sprintf(format, args...), diff)

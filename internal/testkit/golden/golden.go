@@ -27,7 +27,7 @@ func Text(t *testing.T, file, got string) {
 		must.OK(t, os.WriteFile(file, []byte(got), 0o644))
 	}
 	want := string(must.Get(os.ReadFile(file))(t))
-	expect.NoDiff(t, strings.Split(want, "\n"), strings.Split(got, "\n"), "%s", file)
+	expect.NoDiff(t, strings.Split(got, "\n"), strings.Split(want, "\n"), "%s", file)
 }
 
 // Row fails the test if the bytes of a row are not want, in hexadecimal, or if they decode to another row. A change of the

@@ -142,7 +142,7 @@ func (p *pipeline) compare(when string) {
 		for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
 			want := p.product.Pool(user, source, 1000)
 			got := must.Get(p.generator.Pool(p.t.Context(), user, source, 1000))(p.t)
-			expect.NoDiffBut(p.t, cmpopts.EquateEmpty(), want, []schemas.PoolItem(got.Items), "%s: pool %s of %s", when, source, user)
+			expect.NoDiffBut(p.t, cmpopts.EquateEmpty(), []schemas.PoolItem(got.Items), want, "%s: pool %s of %s", when, source, user)
 			for i := range want {
 				waiting[want[i].Pin] = true
 			}

@@ -74,6 +74,6 @@ func TestQueue_IsBoundedWhileDeliveriesAreHeld(t *testing.T) {
 		for _, item := range pool.Items {
 			got = append(got, item.Pin)
 		}
-		expect.NoDiff(t, want, got, "pool of %s", user)
+		expect.NoDiff(t, got, want, "pool of %s", user)
 	}
 }

@@ -51,7 +51,7 @@ func TestRun_SkipsDependentChecks(t *testing.T) {
 		{"a note", nothing, "a note missing\nb note skipped, because it needs a"},
 	} {
 		results := doctor.Run(t.Context(), time.Minute, says("a", "", c.a), says("b", "a", fine))
-		expect.NoDiff(t, c.want, lines(results), "%s", c.name)
+		expect.NoDiff(t, lines(results), c.want, "%s", c.name)
 	}
 }
 

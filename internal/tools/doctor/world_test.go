@@ -164,7 +164,7 @@ func TestProcess_ReportsOtherProcesses(t *testing.T) {
 				}
 				got = append(got, line)
 			}
-			expect.NoDiff(t, c.want, strings.ReplaceAll(strings.Join(got, "\n"), server.URL, "URL"), "result")
+			expect.NoDiff(t, strings.ReplaceAll(strings.Join(got, "\n"), server.URL, "URL"), c.want, "result")
 		})
 	}
 }

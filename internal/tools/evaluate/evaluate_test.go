@@ -51,7 +51,7 @@ func TestRun_CountsArms(t *testing.T) {
 	} {
 		got := x.Arms[i]
 		got.Actions = nil
-		expect.NoDiff(t, want, got, "arm %d", i)
+		expect.NoDiff(t, got, want, "arm %d", i)
 	}
 	a, b := x.Arms[0].Actions[0], x.Arms[1].Actions[0]
 	if a.Count != 1 || b.Count != 3 {
@@ -223,7 +223,7 @@ func TestReadPolicy(t *testing.T) {
 	want := &Policy{
 		Feed: "home", Shares: map[string]float64{"following": 1}, Utility: map[string]float64{"save": 3, "hide": -5}, Score: 0.5, Temperature: 2,
 	}
-	expect.NoDiff(t, want, got, "result")
+	expect.NoDiff(t, got, want, "result")
 	must.OK(t, config(func(c *Config) { c.Policy = got }).Validate())
 	must.OK(t, os.WriteFile(path, []byte("feed: home\nweights: {save: 1}\n"), 0o600))
 	expect.Error(t, expect.ErrorOf(ReadPolicy(path)), "weights", "unknown key")

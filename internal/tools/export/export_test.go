@@ -207,7 +207,7 @@ func TestExport_EqualsBruteForce(t *testing.T) {
 					checkUnique(t, rows(t, dir))
 				}
 				must.Get(h.export(dir, 1e6))(t)
-				expect.NoDiff(t, h.brute(), rows(t, dir), "rows")
+				expect.NoDiff(t, rows(t, dir), h.brute(), "rows")
 			}
 			if left := must.Get(filepath.Glob(filepath.Join(dir, "*", "*.tmp")))(t); len(left) > 0 {
 				t.Errorf("incomplete files: %v", left)
@@ -253,7 +253,7 @@ func TestExport_BoundsAndDeletedUsers(t *testing.T) {
 		at := schemas.Micros(r.Time).Time()
 		return at.Before(since) || !at.Before(until) || r.User == "user:1"
 	})
-	expect.NoDiff(t, want, rows(t, dir), "rows")
+	expect.NoDiff(t, rows(t, dir), want, "rows")
 	if summary.Items != len(want) || summary.Skipped == 0 || summary.Files == 0 || !summary.Until.Equal(until) {
 		t.Errorf("summary %+v, want %d items", summary, len(want))
 	}
@@ -274,7 +274,7 @@ func TestExport_SkipsVisitsBeforeOldestAction(t *testing.T) {
 			t.Errorf("visit %s at %s is before the oldest action", r.Visit, schemas.Micros(r.Time).Time())
 		}
 	}
-	expect.NoDiff(t, slices.DeleteFunc(h.brute(), early), slices.DeleteFunc(got, early), "rows an hour later")
+	expect.NoDiff(t, slices.DeleteFunc(got, early), slices.DeleteFunc(h.brute(), early), "rows an hour later")
 	if summary.Visits == 0 || summary.Skipped == 0 {
 		t.Errorf("summary %+v, want visits before the oldest action and after it", summary)
 	}

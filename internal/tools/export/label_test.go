@@ -14,7 +14,7 @@ func TestParseLabels(t *testing.T) {
 	allowed := schemas.DefaultVerbs()
 	got, err := ParseLabels([]string{"save=24h", "hide=90m"}, allowed)
 	must.OK(t, err)
-	expect.NoDiff(t, Labels{schemas.Hide: 90 * time.Minute, schemas.Save: 24 * time.Hour}, got, "labels")
+	expect.NoDiff(t, got, Labels{schemas.Hide: 90 * time.Minute, schemas.Save: 24 * time.Hour}, "labels")
 	for text, want := range map[string]string{
 		"":                  "label: want at least one",
 		"save":              `label: "save": want VERB=WINDOW`,

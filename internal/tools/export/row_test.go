@@ -62,7 +62,7 @@ func TestWrite_ModelAndPolicy(t *testing.T) {
 		{"pin:4", nil, nil, nil, new(1.0), []training.Choice{}, -1},
 		{"pin:5", nil, nil, nil, new(1.0), []training.Choice{}, -1},
 	}
-	expect.NoDiff(t, want, got, "rows")
+	expect.NoDiff(t, got, want, "rows")
 	content := must.Get(parquet.OpenFile(file, file.Size()))(t)
 	for key, want := range map[string]string{
 		"smartfeed.labels":   `{"hide":"30h0m0s","save":"10h0m0s"}`,

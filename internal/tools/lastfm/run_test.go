@@ -86,7 +86,7 @@ func TestImport_IsIdempotent(t *testing.T) {
 				t.Errorf("phase %+v: want durations", p)
 			}
 		}
-		expect.NoDiff(t, []string{"users and follows", "pins", "actions"}, names, "phases")
+		expect.NoDiff(t, names, []string{"users and follows", "pins", "actions"}, "phases")
 		var announced bytes.Buffer
 		lastfm.Announce(&announced, got.Counts, got.LastAction)
 		for _, want := range []string{"importing 4 users, 10 follows, 5 pins, 4 actions", "skipping 2 tag rows", "--last-action 2"} {
@@ -100,7 +100,7 @@ func TestImport_IsIdempotent(t *testing.T) {
 		"pins":    len(events(t, s.Kafka, streams.Pins, func(e *schemas.PinEvent) schemas.Event { return e.Event }, 10)),
 		"actions": len(events(t, s.Kafka, streams.Actions, func(e *schemas.ActionEvent) schemas.Event { return e.Event }, 8)),
 	}
-	expect.NoDiff(t, map[string]int{"users": 4, "follows": 10, "pins": 5, "actions": 4}, got, "events in the topics")
+	expect.NoDiff(t, got, map[string]int{"users": 4, "follows": 10, "pins": 5, "actions": 4}, "events in the topics")
 }
 
 func TestSummary_ReportsResults(t *testing.T) {

@@ -82,5 +82,5 @@ func TestConcat(t *testing.T) {
 			break
 		}
 	}
-	expect.NoDiff(t, []string{"a", "b", "c"}, got, "yielded")
+	expect.NoDiff(t, got, []string{"a", "b", "c"}, "yielded")
 }

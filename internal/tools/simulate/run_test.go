@@ -46,7 +46,7 @@ func TestRun_LoadsOnlyWithZeroDuration(t *testing.T) {
 		follows++
 	}
 	want := map[string]int64{topics.Users: 20, topics.Follows: follows, topics.Pins: 50, topics.Actions: 0}
-	expect.NoDiff(t, want, records(t, s.Kafka), "records")
+	expect.NoDiff(t, records(t, s.Kafka), want, "records")
 	if got.Loaded != 70+int(follows) || got.Live != 0 || got.Seconds != 0 {
 		t.Errorf("summary %+v", got)
 	}

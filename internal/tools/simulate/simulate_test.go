@@ -137,7 +137,7 @@ func TestWorld_ReloadChangesOnlyCreationTimes(t *testing.T) {
 		a, b := *line.Event.(*schemas.PinEvent), *later.Event.(*schemas.PinEvent)
 		expect.Equal(t, b.Time-a.Time, schemas.Micros(72*time.Hour/time.Microsecond), "%s moved, in µs", a.ID)
 		b.Time = a.Time
-		expect.NoDiff(t, a, b, "%s", a.ID)
+		expect.NoDiff(t, b, a, "%s", a.ID)
 	}
 	for line := range load.Concat(w.users(), w.follows()) {
 		e := eventOf(line)

@@ -102,5 +102,5 @@ func TestRecall_EmptiesHiddenEntries(t *testing.T) {
 	for _, e := range entries {
 		got[e.Position-1] = e.Pin
 	}
-	expect.NoDiff(t, want, got, "recalled pins by position")
+	expect.NoDiff(t, got, want, "recalled pins by position")
 }

@@ -77,7 +77,7 @@ func TestChunk_ServedContainsExpired(t *testing.T) {
 	r := request("v1")
 	r.Feed, r.Time = rules.Home, 1e13
 	c := must.Get(generatorOf(t, d).Chunk(t.Context(), r))(t)
-	expect.NoDiff(t, []schemas.PinID{"pin:0"}, c.Served.Expired, "expired")
+	expect.NoDiff(t, c.Served.Expired, []schemas.PinID{"pin:0"}, "expired")
 	expectPins(t, c.Served.Items, "pin:1", "pin:2")
 }
 
@@ -233,7 +233,7 @@ func TestWaiting_OmitsSeenLongAgo(t *testing.T) {
 func TestHot_SumsAuthors(t *testing.T) {
 	known := make(chan struct{})
 	h := NewHot(known)
-	expect.Equal(t, h.Ready(), false, "Ready before the table was loaded")
+	expect.False(t, h.Ready(), "Ready before the table was loaded")
 	close(known)
 	a := &schemas.HotPin{Pin: "pin:a", Author: "user:x", Impressions: 10, Saves: 1}
 	b := &schemas.HotPin{Pin: "pin:b", Author: "user:x", Impressions: 5, Saves: 2}
@@ -270,7 +270,7 @@ func TestMetrics_CountChunks(t *testing.T) {
 		"items_total":          {" home others": 50},
 		"relaxed_chunks_total": {"home all": 1},
 	} {
-		expect.NoDiff(t, want, counted(t, reg, "smartfeed_generator_"+name), "%s", name)
+		expect.NoDiff(t, counted(t, reg, "smartfeed_generator_"+name), want, "%s", name)
 	}
 }
 

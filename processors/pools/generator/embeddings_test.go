@@ -45,12 +45,12 @@ func TestEmbeddings_OfCandidatesSpaceSimilarPins(t *testing.T) {
 	for range 2 {
 		c := preview(t, g, rules.Home)
 		expectPins(t, c.Served.Items, "pin:0", "pin:2", "pin:3", "pin:1")
-		expect.NoDiff(t, nil, c.Degraded, "degraded")
+		expect.NoDiff(t, c.Degraded, nil, "degraded")
 	}
 	now = now.Add(DefaultConfig().Embeddings.Expiry)
 	preview(t, g, rules.Home)
 	all := []schemas.PinID{"pin:0", "pin:1", "pin:2", "pin:3"}
-	expect.NoDiff(t, lookups{all, {"pin:3"}, all}, asked, "lookups")
+	expect.NoDiff(t, asked, lookups{all, {"pin:3"}, all}, "lookups")
 }
 
 // Popular pins that fill a short chunk are spaced, too.
@@ -79,7 +79,7 @@ func TestEmbeddings_DegradedWithoutLookup(t *testing.T) {
 		cfg := spaced()
 		cfg.Embeddings.Timeout = time.Millisecond
 		c := preview(t, generatorWith(t, cfg, Deps{Rows: newFakePools(3), Embeddings: lookup}), rules.Home)
-		expect.NoDiff(t, []string{degradedEmbeddings}, c.Degraded, "%s: degraded", name)
+		expect.NoDiff(t, c.Degraded, []string{degradedEmbeddings}, "%s: degraded", name)
 		expectPins(t, c.Served.Items, "pin:0", "pin:1", "pin:2")
 	}
 }

@@ -109,11 +109,11 @@ func TestExternalSource_FiltersCandidates(t *testing.T) {
 	}))}
 	reg := prometheus.NewRegistry()
 	c := externalChunk(t, d, cfg, reg)
-	expect.NoDiff(t, []schemas.PinID{"pin:top", "pin:mid", "pin:2", "pin:low"}, pinsFrom(c, "trends"), "candidates")
+	expect.NoDiff(t, pinsFrom(c, "trends"), []schemas.PinID{"pin:top", "pin:mid", "pin:2", "pin:low"}, "candidates")
 	if len(c.Degraded) > 0 || len(c.Served.Items) != 4 || c.Served.Items[0].Created != 1577836800000000 {
 		t.Errorf("degraded %v, items %+v", c.Degraded, c.Served.Items)
 	}
-	expect.NoDiff(t, map[string]float64{"trends": 4}, counted(t, reg, "smartfeed_generator_rejected_candidates_total"), "refused")
+	expect.NoDiff(t, counted(t, reg, "smartfeed_generator_rejected_candidates_total"), map[string]float64{"trends": 4}, "refused")
 }
 
 // counted returns the values of a counter by its labels, in the order of the label names.
@@ -143,7 +143,7 @@ func TestExternalSource_MergesWithPool(t *testing.T) {
 	cfg.ExternalSources = []ExternalSource{source("editors", respondingText(t, `{"candidates":[
 		{"pin":"pin:new","author":"user:a","created":1,"score":-0.5},{"pin":"pin:2","author":"user:a","created":1,"score":5}]}`))}
 	c := externalChunk(t, d, cfg, nil)
-	expect.NoDiff(t, []schemas.PinID{"pin:2", "pin:0", "pin:new", "pin:1"}, pinsFrom(c, "editors"), "candidates")
+	expect.NoDiff(t, pinsFrom(c, "editors"), []schemas.PinID{"pin:2", "pin:0", "pin:new", "pin:1"}, "candidates")
 }
 
 // If external services fail, the chunk is still made and is degraded.
@@ -162,12 +162,12 @@ func TestExternal_FailuresDegradeChunk(t *testing.T) {
 	cfg.Model = inference.Config{Config: responding(t, fails), MaxCandidates: 10}
 	reg := prometheus.NewRegistry()
 	c := externalChunk(t, newFakePools(2), cfg, reg)
-	expect.NoDiff(t, []string{"source:broken", "source:late", "source:odd", "source:slow", "model"}, c.Degraded, "degraded")
+	expect.NoDiff(t, c.Degraded, []string{"source:broken", "source:late", "source:odd", "source:slow", "model"}, "degraded")
 	expect.Equal(t, len(c.Served.Items), 3, "items %v: two of the pool and one offered", pinsOf(c.Served.Items))
 	want := map[string]float64{
 		"success fine": 1, "error broken": 1, "error late": 1, "error model": 1, "error odd": 1, "timeout slow": 1,
 	}
-	expect.NoDiff(t, want, counted(t, reg, "smartfeed_generator_external_calls_total"), "calls")
+	expect.NoDiff(t, counted(t, reg, "smartfeed_generator_external_calls_total"), want, "calls")
 }
 
 func TestExternalSource_NotCalledWithoutShare(t *testing.T) {
@@ -180,7 +180,7 @@ func TestExternalSource_NotCalledWithoutShare(t *testing.T) {
 		t.Error("the source was called")
 		return nil
 	}))}
-	expect.NoDiff(t, nil, externalChunk(t, newFakePools(2), cfg, nil).Degraded, "degraded")
+	expect.NoDiff(t, externalChunk(t, newFakePools(2), cfg, nil).Degraded, nil, "degraded")
 }
 
 // modelQuestion is a request to a model in JSON.
@@ -199,7 +199,7 @@ func TestExternalModel_ChangesScores(t *testing.T) {
 			t.Errorf("request %+v, want three candidates", q)
 		}
 		first := inference.Candidate{Pin: "pin:0", Source: "editors", Created: time.UnixMicro(0).UTC(), Facets: schemas.Facets{Author: "user:a"}}
-		expect.NoDiff(t, first, q.Candidates[0], "candidate")
+		expect.NoDiff(t, q.Candidates[0], first, "candidate")
 		return map[string]any{"scores": map[schemas.PinID]float64{"pin:2": 5, "pin:1": -7, "pin:0": 1e300}}
 	})
 	cfg.Model.MaxCandidates = 3
@@ -222,8 +222,8 @@ func TestScored_TakesFromAllPools(t *testing.T) {
 		got = append(got, c.Pin)
 		expect.Error(t, expect.ErrorOf(json.Marshal(c)), "", "encode the candidate")
 	}
-	expect.NoDiff(t, pins, got, "candidates")
-	expect.NoDiff(t, []schemas.PinID{"pin:a0", "pin:b0", "pin:c0", "pin:b1", "pin:c1"}, got, "candidates for the model")
+	expect.NoDiff(t, got, pins, "candidates")
+	expect.NoDiff(t, got, []schemas.PinID{"pin:a0", "pin:b0", "pin:c0", "pin:b1", "pin:c1"}, "candidates for the model")
 	list, _ = modelCandidates([]rules.Pool{pool("a", 2)}, 5)
 	expect.Equal(t, len(list), 2, "candidates")
 }
@@ -251,5 +251,5 @@ external_sources[2].name: "x": want a unique name
 model.timeout: 0s: want 1ms to 10s
 model.url: "y": want an http or https address
 model.max_candidates: 0: want 1 to 1000`, "\n")
-	expect.NoDiff(t, want, strings.Split(bad.Validate().Error(), "\n"), "problems")
+	expect.NoDiff(t, strings.Split(bad.Validate().Error(), "\n"), want, "problems")
 }

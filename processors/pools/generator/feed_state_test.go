@@ -39,12 +39,12 @@ func TestFeedState_AfterVisits(t *testing.T) {
 	want := &schemas.FeedState{
 		Feed: rules.Home, Sources: standing(2, 0), Deferred: []schemas.DeferredCandidate{{Pin: "pin:weak", Reason: schemas.ReasonWeak}},
 	}
-	expect.NoDiff(t, want, w.state(), "before a visit")
+	expect.NoDiff(t, w.state(), want, "before a visit")
 	c := w.visit(3)
 	w.apply(t, &c.Served)
 	want.Sources = standing(1, 1)
 	want.Deferred = []schemas.DeferredCandidate{{Pin: "pin:weak", Reason: schemas.ReasonDeferredEarlier, Since: schemas.Timestamp(w.now)}}
-	expect.NoDiff(t, want, w.state(), "after a visit")
+	expect.NoDiff(t, w.state(), want, "after a visit")
 }
 
 func TestFeedState_Errors(t *testing.T) {
@@ -78,5 +78,5 @@ func TestFeedShares_CountItems(t *testing.T) {
 		{Feed: "plain", Source: "others", Target: 0.5, Items: 2},
 		{Feed: "plain", Arm: "calm", Source: "others", Target: 1},
 	}
-	expect.NoDiff(t, want, g.FeedShares(), "shares")
+	expect.NoDiff(t, g.FeedShares(), want, "shares")
 }

@@ -50,6 +50,6 @@ func TestChunk_ReportTimeout(t *testing.T) {
 		feed.ExperimentArms = []rules.Arm{{Feed: "arm", Share: 1}}
 		cfg.Feeds = rules.Feeds{"plain": feed, "arm": arm}
 		g := generatorWith(t, cfg, Deps{Rows: newFakePools(5)})
-		expect.NoDiff(t, want, visit(t, g, "v").Served.ReportWithin, "%q", seen)
+		expect.NoDiff(t, visit(t, g, "v").Served.ReportWithin, want, "%q", seen)
 	}
 }

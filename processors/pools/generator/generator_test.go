@@ -143,7 +143,7 @@ func changeHome(feeds rules.Feeds, change func(*rules.Feed)) {
 // expectPins compares the pins of items.
 func expectPins(t *testing.T, items []schemas.ServedItem, want ...schemas.PinID) {
 	t.Helper()
-	expect.NoDiff(t, want, pinsOf(items), "items")
+	expect.NoDiff(t, pinsOf(items), want, "items")
 }
 
 func pinsOf(items []schemas.ServedItem) []schemas.PinID {
@@ -202,7 +202,7 @@ func TestChunk_TakesBest(t *testing.T) {
 	expectPins(t, c.Served.Items, "pin:0", "pin:1")
 	want := schemas.Served{ID: "v1", User: poolstest.Owner, Feed: "plain", Items: c.Served.Items,
 		Memory: schemas.Memory{Mix: map[string]float64{"editors": 1.99}}}
-	expect.NoDiff(t, want, c.Served, "served")
+	expect.NoDiff(t, c.Served, want, "served")
 }
 
 func TestChunk_WaitsUntilPreviousVisitIsApplied(t *testing.T) {
@@ -441,7 +441,7 @@ func TestPool_AndWaiting(t *testing.T) {
 	want := &schemas.Pool{Source: "related", Total: 1, Items: []schemas.PoolItem{
 		{Pin: "pin:0", PoolScore: 5, Time: 7, Facets: schemas.Facets{Author: "user:a"}},
 	}}
-	expect.NoDiff(t, want, got, "pool")
+	expect.NoDiff(t, got, want, "pool")
 	if p, err := g.Pool(t.Context(), poolstest.Owner, "editors", 4); err != nil || p.Total != 130 || len(p.Items) != 4 {
 		t.Errorf("got %d of %d, %v, want 4 of 130", len(p.Items), p.Total, err)
 	}

@@ -61,8 +61,8 @@ func TestLog_HasNumbersOfModel(t *testing.T) {
 		t.Fatalf("%d items of the values %v", len(v.Items), received)
 	}
 	features := []schemas.LoggedFeature{{Name: "clicks", Width: 1}, {Name: "taste", Width: 1}}
-	expect.NoDiff(t, features, v.Features, "features")
-	expect.NoDiff(t, []string{"hide", "save"}, v.Outputs, "outputs")
+	expect.NoDiff(t, v.Features, features, "features")
+	expect.NoDiff(t, v.Outputs, []string{"hide", "save"}, "outputs")
 	same := func(name string, want, got []schemas.LoggedNumber) {
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b schemas.LoggedNumber) bool {
 			return math.Float64bits(float64(a)) == math.Float64bits(float64(b))
@@ -120,7 +120,7 @@ func TestLog_OnlyOfVisitsOfSampledUsers(t *testing.T) {
 	if c := must.Get(peek(t, g, rules.Home))(t); len(c.Served.Items) == 0 || c.Served.Logged != nil {
 		t.Errorf("a peek has %d items and the log %v, want no log", len(c.Served.Items), c.Served.Logged)
 	}
-	expect.NoDiff(t, nil, visit(t, generatorWith(t, cfg, Deps{Rows: newFakePools(0)}), "v2").Served.Logged, "log of an empty visit")
+	expect.NoDiff(t, visit(t, generatorWith(t, cfg, Deps{Rows: newFakePools(0)}), "v2").Served.Logged, nil, "log of an empty visit")
 }
 
 // Pins that were shown long ago are not among the choices: the probabilities are those of a choice among unseen pins.
@@ -220,10 +220,10 @@ func TestRandomize_PeekHasItemsOfNextVisit(t *testing.T) {
 		peeked := must.Get(peek(t, g, rules.Home))(t)
 		served := fmt.Sprint("v", n)
 		c := homeVisit(t, g, served, 3)
-		expect.NoDiff(t, c.Served.Items, peeked.Served.Items, "visit %d (-visit +peek)", n)
+		expect.NoDiff(t, peeked.Served.Items, c.Served.Items, "visit %d (-visit +peek)", n)
 		g.Settle(poolstest.Owner, served, schemas.Failed) // the same pins wait, and the draws are the same
 		again := homeVisit(t, g, served+"b", 3)
-		expect.NoDiffBut(t, cmpopts.IgnoreFields(schemas.Served{}, "ID"), c.Served, again.Served, "repeated visit %d (-first +second)", n)
+		expect.NoDiffBut(t, cmpopts.IgnoreFields(schemas.Served{}, "ID"), again.Served, c.Served, "repeated visit %d (-first +second)", n)
 		d.apply(t, &again.Served)
 		g.Settle(poolstest.Owner, again.Served.ID, schemas.Acknowledged)
 		orders[fmt.Sprint(pinsOf(c.Served.Items))] = true

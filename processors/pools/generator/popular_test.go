@@ -81,7 +81,7 @@ func TestPopular_SortsSlotsByDecayedEngagement(t *testing.T) {
 		for _, c := range p.candidates() {
 			got = append(got, c.Pin)
 		}
-		expect.NoDiff(t, want, got, "popular pins")
+		expect.NoDiff(t, got, want, "popular pins")
 	})
 }
 
@@ -129,7 +129,7 @@ func TestChunk_DegradedWithoutPopularPins(t *testing.T) {
 	g := generatorWith(t, DefaultConfig(), Deps{Rows: newFakePools(1), Hot: NewHot(nil), Popular: NewPopular(time.Hour, loading)})
 	for limit, want := range map[int][]string{1: nil, 2: {degradedPopular}} {
 		served := fmt.Sprint("v", limit)
-		expect.NoDiff(t, want, homeVisit(t, g, served, limit).Degraded, "limit %d: degraded", limit)
+		expect.NoDiff(t, homeVisit(t, g, served, limit).Degraded, want, "limit %d: degraded", limit)
 		g.Settle(poolstest.Owner, served, schemas.Failed)
 	}
 }

@@ -71,7 +71,7 @@ func TestPulled_MergesWithPushed(t *testing.T) {
 		for _, c := range all {
 			got = append(got, poolstest.Waiting{Pin: c.Pin, PoolScore: c.PoolScore})
 		}
-		expect.NoDiff(t, mergedOracle(reaches, known, w, n), got, "pool")
+		expect.NoDiff(t, got, mergedOracle(reaches, known, w, n), "pool")
 	})
 }
 
@@ -102,7 +102,7 @@ func TestPulled_RemovesPinsThatLeaveSlots(t *testing.T) {
 	for i := range 10 {
 		p.Change("", nil, slot("user:a", i, pin(i), i%5 == 4))
 	}
-	expect.NoDiff(t, []schemas.Source{schemas.Following}, p.sources(map[schemas.ID]float32{"user:a": 1, "interest:x": 1}, nil), "sources")
+	expect.NoDiff(t, p.sources(map[schemas.ID]float32{"user:a": 1, "interest:x": 1}, nil), []schemas.Source{schemas.Following}, "sources")
 	list := slices.Clone(p.lists["user:a"])
 	removed := slices.Concat(p.pins[poolstest.PinID(4)], p.pins[poolstest.PinID(9)])
 	for _, s := range append(list, removed...) {

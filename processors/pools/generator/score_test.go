@@ -38,7 +38,7 @@ func TestModel_ReceivesFeatures(t *testing.T) {
 		for _, c := range q.Candidates {
 			heads["save"][c.Pin], heads["hide"][c.Pin] = c.Features["clicks"], c.Features["taste"]
 		}
-		expect.NoDiff(t, []string{"hide", "save"}, q.Outputs, "outputs")
+		expect.NoDiff(t, q.Outputs, []string{"hide", "save"}, "outputs")
 		return map[string]any{"outputs": heads}
 	})
 	home := cfg.Feeds[rules.Home]
@@ -93,7 +93,7 @@ func TestModel_NotAskedWithoutFeatures(t *testing.T) {
 			cfg.Model.Timeout = 20 * time.Millisecond
 			c := scoredChunk(t, cfg, features)
 			expectPins(t, c.Served.Items, "pin:0", "pin:1")
-			expect.NoDiff(t, []string{degradedModel}, c.Degraded, "degraded")
+			expect.NoDiff(t, c.Degraded, []string{degradedModel}, "degraded")
 		})
 	}
 }

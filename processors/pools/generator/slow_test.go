@@ -131,7 +131,7 @@ func TestExternal_HangingServiceDoesNotDelayVisit(t *testing.T) {
 				expect.Equal(t, slow.hits.Load(), external.Failures, "calls")
 				label := map[bool]string{true: "model", false: "slow"}[hanging.degraded == degradedModel]
 				want := map[string]float64{"timeout " + label: external.Failures, "circuit_open " + label: 1}
-				expect.NoDiff(t, want, counted(t, reg, "smartfeed_generator_external_calls_total"), "calls")
+				expect.NoDiff(t, counted(t, reg, "smartfeed_generator_external_calls_total"), want, "calls")
 				time.Sleep(external.OpenFor + 1)
 				visitWithin(t, g, visitTime, nil)
 				expect.Equal(t, slow.hits.Load(), external.Failures+1, "calls after the pause")
@@ -153,7 +153,7 @@ func TestExtension_CalledAgainAfterRecovery(t *testing.T) {
 		time.Sleep(external.OpenFor + 1)
 		for n := range 3 {
 			c, _ := visitWithin(t, g, visitTime, nil)
-			expect.Equal(t, slices.Contains(c.Degraded, degradedModel), false, "visit %d is degraded: %v", n, c.Degraded)
+			expect.False(t, slices.Contains(c.Degraded, degradedModel), "visit %d is degraded: %v", n, c.Degraded)
 		}
 		expect.Equal(t, slow.hits.Load(), external.Failures+3, "calls")
 	})

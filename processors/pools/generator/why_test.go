@@ -103,7 +103,7 @@ func (w *whyFixture) expect(got *schemas.Why, fate schemas.Fate, reason schemas.
 		Reason schemas.Reason
 		By     []schemas.ID
 	}
-	expect.NoDiffBut(w.t, cmpopts.EquateEmpty(), fields{fate, reason, by}, fields{got.Fate, got.Reason, got.By}, "fate, reason, ids")
+	expect.NoDiffBut(w.t, cmpopts.EquateEmpty(), fields{got.Fate, got.Reason, got.By}, fields{fate, reason, by}, "fate, reason, ids")
 }
 
 var byA = schemas.Facets{Author: "user:a", Board: "board:b", Interests: []schemas.InterestID{"interest:x"}}
@@ -162,12 +162,12 @@ func TestWhy_ScoreParts(t *testing.T) {
 		{"offered": 77}, {"created": created, "quality": math.Log(2), "edge": math.Log(3)}, {"created": created, "quality": math.Log(2), "edge": 0.5 - math.Log(2)},
 	}
 	for i, parts := range want {
-		expect.NoDiffBut(t, approximately, parts, got.Candidates[i].Parts, "%s", string(got.Candidates[i].Source))
+		expect.NoDiffBut(t, approximately, got.Candidates[i].Parts, parts, "%s", string(got.Candidates[i].Source))
 	}
 	delete(want[1], "quality")
 	delete(want[1], "edge")
 	want[1]["quality_and_edge"] = math.Log(6)
-	expect.NoDiffBut(t, approximately, want[1], w.why("pin:1", nil).Candidates[1].Parts, "without a card")
+	expect.NoDiffBut(t, approximately, w.why("pin:1", nil).Candidates[1].Parts, want[1], "without a card")
 }
 
 func TestWhy_Hidden(t *testing.T) {
@@ -316,7 +316,7 @@ func TestWhy_Shown(t *testing.T) {
 	}
 	w.graph(layout.RegisterBlock, "user:a")
 	w.expect(w.why("pin:1", nil), schemas.FateShown, schemas.ReasonBlock, "user:a")
-	expect.NoDiff(t, &schemas.Shown{Position: 1, Time: 9}, w.why("pin:0", nil).Shown, "long ago")
+	expect.NoDiff(t, w.why("pin:0", nil).Shown, &schemas.Shown{Position: 1, Time: 9}, "long ago")
 }
 
 func TestWhy_Errors(t *testing.T) {
@@ -364,7 +364,7 @@ func TestChunk_SeenPinsTakeNoBudget(t *testing.T) {
 	w.deliver(schemas.Following, "pin:weak-of-b", 5*day, schemas.Facets{Author: "user:b", Board: "board:c"})
 	w.shown(7, "pin:weak-seen")
 	c := w.visit(2)
-	expect.NoDiff(t, []schemas.PinID{"pin:best", "pin:weak-of-b"}, pinsOf(c.Served.Items), "items")
+	expect.NoDiff(t, pinsOf(c.Served.Items), []schemas.PinID{"pin:best", "pin:weak-of-b"}, "items")
 }
 
 // For every pin of random pools, Why returns next if and only if a visit shows the pin. It returns hidden if and only
@@ -466,7 +466,7 @@ func TestWhy_MasksBlocksByOthers(t *testing.T) {
 			if c.shown {
 				want.Candidates = nil
 			}
-			expect.NoDiffBut(t, cmpopts.EquateEmpty(), want, results[true], "answer about a pin of a user who blocks")
+			expect.NoDiffBut(t, cmpopts.EquateEmpty(), results[true], want, "answer about a pin of a user who blocks")
 		})
 	}
 }

@@ -20,7 +20,7 @@ func TestAppendExpired_RemovesOldest(t *testing.T) {
 	}
 	expect := func(when string, value []byte, want []schemas.PinID) {
 		t.Helper()
-		expect.NoDiff(t, want, ParseExpired(value), "%s", when)
+		expect.NoDiff(t, ParseExpired(value), want, "%s", when)
 	}
 	value := AppendExpired(nil, pins(0, 3, 0))
 	expect("first pins", value, pins(0, 3, 0))

@@ -28,7 +28,7 @@ func TestParseCandidate_RoundTrip(t *testing.T) {
 	prefix := len(SourcePrefix(KindLaterVersion, "related"))
 	got := must.Get(ParseCandidate(prefix, name, value))(t)
 	want := CandidateRow{Pin: "pin:\u00e9", Version: -1, PoolScore: -7.5, Created: 3, deleted: true, Name: name, body: value}
-	expect.NoDiffBut(t, cmp.AllowUnexported(CandidateRow{}), want, got, "row")
+	expect.NoDiffBut(t, cmp.AllowUnexported(CandidateRow{}), got, want, "row")
 	for n := prefix; n < len(name); n++ {
 		if got, err := ParseCandidate(prefix, name[:n], value); err == nil {
 			t.Errorf("%d of %d bytes of a name: got %+v, want an error", n, len(name), got)
@@ -59,9 +59,9 @@ func TestCandidateRows_BestFirstTiesByPin(t *testing.T) {
 		got = append(got, place{r.Pin, r.Version})
 	}
 	want := []place{{"pin:9", 1}, {"pin:1", 1}, {"pin:1", 5}, {"pin:12", 1}, {"pin:0", 1}}
-	expect.NoDiff(t, want, got, "row")
+	expect.NoDiff(t, got, want, "row")
 	all := must.Get(Sources(m))(t)
-	expect.NoDiff(t, []schemas.Source{"followin", "following", "following2"}, all, "sources")
+	expect.NoDiff(t, all, []schemas.Source{"followin", "following", "following2"}, "sources")
 }
 
 func TestRows_KeepTheirFormats(t *testing.T) {

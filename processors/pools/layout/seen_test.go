@@ -40,7 +40,7 @@ func TestSeenIndex(t *testing.T) {
 				t.Fatalf("from %d to %d of %d: %+v", from, to, end, list)
 			}
 		}
-		expect.NoDiff(t, all[from-1:min(to, end)], pins, "from %d to %d of %d", from, to, end)
+		expect.NoDiff(t, pins, all[from-1:min(to, end)], "from %d to %d of %d", from, to, end)
 		v := &View{Table: table, State: State{Head: end, SeenTrimmed: rapid.Int64Range(0, end).Draw(t, "trimmed")}}
 		n := rapid.IntRange(1, 20).Draw(t, "n")
 		must.OK(t, v.LoadRecentlySeen(n))

@@ -23,7 +23,7 @@ func TestState_ShowGivesNewItemsDensePositions(t *testing.T) {
 		t.Errorf("%d repeats, want 2; entries (-want +got):\n%s", repeats, diff)
 	}
 	after := State{Head: 9, ServedBy: []string{"now", "before"}, Memory: schemas.Memory{Mix: map[string]float64{"following": 4}}}
-	expect.NoDiff(t, after, st, "state")
+	expect.NoDiff(t, st, after, "state")
 }
 
 func TestState_KeepsNewestServedIDs(t *testing.T) {

@@ -97,7 +97,7 @@ func (p *person) few(t *testing.T, s feature.Store, d feature.Definition) string
 		got[i] = results[0]
 		slices.Sort(got[i].Reasons)
 	}
-	expect.NoDiff(t, got[0], got[1], "%s by %s (-alone +with another)", p.user, d.GroupBy)
+	expect.NoDiff(t, got[1], got[0], "%s by %s (-alone +with another)", p.user, d.GroupBy)
 	met, want := fewer, complete
 	if len(all) > fewGroups {
 		met, want = more, feature.Result{Value: feature.Groups{}, Reasons: append([]feature.Reason{feature.Cap}, complete.Reasons...)}
@@ -108,7 +108,7 @@ func (p *person) few(t *testing.T, s feature.Store, d feature.Definition) string
 	} else if len(all) == fewGroups && p.outside(d) {
 		met = asMany
 	}
-	expect.NoDiff(t, want, got[0], "%s by %s", p.user, d.GroupBy)
+	expect.NoDiff(t, got[0], want, "%s by %s", p.user, d.GroupBy)
 	return met
 }
 
@@ -210,7 +210,7 @@ func (w *world) checkPairs(t *testing.T, rt *rapid.T, s store) {
 		}
 		slices.Sort(want.Reasons)
 		slices.Sort(res.Reasons)
-		expect.NoDiffBut(rt, equal, want, res, "%s as of %v, %+v (-reference +answer)", entity, at, d)
+		expect.NoDiffBut(rt, equal, res, want, "%s as of %v, %+v (-reference +answer)", entity, at, d)
 	}
 }
 
@@ -288,7 +288,7 @@ func (w *world) checkPins(t *testing.T, s store) {
 		}
 		got, _, err := s.Pins(t.Context(), pins, embeddings)
 		must.OK(t, err)
-		expect.NoDiffBut(t, cmpopts.EquateEmpty(), want, got, "with embeddings: %v", embeddings)
+		expect.NoDiffBut(t, cmpopts.EquateEmpty(), got, want, "with embeddings: %v", embeddings)
 	}
 }
 

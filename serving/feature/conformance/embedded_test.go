@@ -38,6 +38,6 @@ func TestDefinition_RoundTripsJSON(t *testing.T) {
 		want := []feature.Definition{definitions().Draw(t, "definition")}
 		text := must.Get(json.Marshal(map[string][]feature.Definition{"features": want}))(t)
 		got := must.Get(feature.Parse("f", text))(t)
-		expect.NoDiffBut(t, cmp.Comparer(func(a, b feature.Path) bool { return a == b }), want, got, "definitions")
+		expect.NoDiffBut(t, cmp.Comparer(func(a, b feature.Path) bool { return a == b }), got, want, "definitions")
 	})
 }

@@ -83,11 +83,11 @@ func TestSetup_ApplyThenVerify(t *testing.T) {
 	for _, name := range Tables() {
 		want = append(want, "PUT /schemas/"+name, "PUT /tables/"+name)
 	}
-	expect.NoDiff(t, missing, must.Get(setup.Verify(t.Context()))(t), "before")
+	expect.NoDiff(t, must.Get(setup.Verify(t.Context()))(t), missing, "before")
 	for range 2 {
 		must.OK(t, setup.Apply(t.Context()))
 	}
-	expect.NoDiff(t, want, c.calls, "calls")
+	expect.NoDiff(t, c.calls, want, "calls")
 	expect.Equal(t, len(must.Get(setup.Verify(t.Context()))(t)), 0, "differences after")
 	for path, change := range map[string][2]string{
 		"/tables/" + CountsTable: {`"96"`, `"24"`}, "/schemas/" + TableName: {`"objectAuthor"`, `"author"`}, "/tables/" + PinsTable: {`"version"`, `"ts"`},

@@ -225,7 +225,7 @@ func TestStore_ReadsRows(t *testing.T) {
 		{Reasons: []feature.Reason{feature.Empty}},
 		{Value: feature.Groups{"interest:a": 3}},
 	}
-	expect.NoDiff(t, want, got, "values")
+	expect.NoDiff(t, got, want, "values")
 	if !fresh.Equal(at) {
 		t.Errorf("fresh to %v, want %v", fresh, at)
 	}

@@ -143,7 +143,7 @@ func TestStore_ReportsRowsAboveLimit(t *testing.T) {
 			defs := define(t, "- {name: n, entity: user, aggregate: count, window: 1h}\n- {name: wider, entity: user, aggregate: count}\n")
 			got, _, err := store.Actions(t.Context(), one, feature.Span{AsOf: now, Now: now}, defs)
 			must.OK(t, err)
-			expect.NoDiff(t, tt.want, got[0], "result")
+			expect.NoDiff(t, got[0], tt.want, "result")
 			if sent := s.all(); len(sent) != 1 || !strings.Contains(sent[0], " IN (") {
 				t.Errorf("sent %q, want both readings of the id at once", sent)
 			}
@@ -187,7 +187,7 @@ func TestStore_Items(t *testing.T) {
 		{{Value: feature.Number(2)}, {Value: feature.Number(2)}, {Value: feature.Vector{1, 2}}},
 		{{Value: feature.Number(5)}, {Value: feature.Number(0)}, {Reasons: []feature.Reason{feature.Empty}}},
 	}
-	expect.NoDiff(t, want, got, "results")
+	expect.NoDiff(t, got, want, "results")
 	if !fresh.Equal(time.Unix(int64(len(PinsTable)), 0)) {
 		t.Errorf("fresh to %v, want that of the table %s", fresh, PinsTable)
 	}

@@ -111,7 +111,7 @@ func TestTables_AgreeWithTopics(t *testing.T) {
 			must.OK(t, json.Unmarshal(applied.config, &table))
 			both[i] = table.summary(r)
 		}
-		expect.NoDiff(t, both[0], both[1], "%s (-%s +%s)", name, V0, V1)
+		expect.NoDiff(t, both[1], both[0], "%s (-%s +%s)", name, V0, V1)
 		want := map[string]string{
 			"name": name, "replicas": "2", "hours": hours[name], "routing": "{[partition] strictReplicaGroup}", "topic": topicOf[name],
 			"brokers": "kafka:9092,kafka:9093", "registry": setup.Registry, "isolation": "read_committed", "flush": fmt.Sprintf("%.0fh", flushAfter.Hours()),
@@ -122,7 +122,7 @@ func TestTables_AgreeWithTopics(t *testing.T) {
 				want[key] = value
 			}
 		}
-		expect.NoDiff(t, want, both[0], "%s", name)
+		expect.NoDiff(t, both[0], want, "%s", name)
 	}
 	expect.Error(t, expect.ErrorOf(setup.table(TableName, "2")), "unknown table or release", "an unknown release")
 }

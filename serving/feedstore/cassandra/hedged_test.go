@@ -252,7 +252,7 @@ func (p *pair) equal(t *testing.T) {
 			rows[i] = pageOf(t, s.Store, user, 10_000)
 		}
 		expect.Equal(t, len(rows[0]), feedLength+20, "entries of %s", user)
-		expect.NoDiff(t, rows[0], rows[1], "%s, primary (-) and standby (+)", user)
+		expect.NoDiff(t, rows[1], rows[0], "%s, primary (-) and standby (+)", user)
 	}
 }
 

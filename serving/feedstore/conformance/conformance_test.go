@@ -99,7 +99,7 @@ func page(t testing.TB, s store, user schemas.UserID, below int64, n int) ([]sch
 
 func same(t testing.TB, what string, got, want any) {
 	t.Helper()
-	expect.NoDiffBut(t, cmpopts.EquateEmpty(), want, got, "%s", what)
+	expect.NoDiffBut(t, cmpopts.EquateEmpty(), got, want, "%s", what)
 }
 
 func positions(entries []schemas.FeedEntry) []int64 {

@@ -78,7 +78,7 @@ func TestRead_Traces(t *testing.T) {
 				slices.SortStableFunc(got, func(x, y spanContent) int {
 					return cmp.Or(cmp.Compare(x.Name, y.Name), slices.Compare(x.Attributes, y.Attributes))
 				})
-				expect.NoDiff(t, c.want, got, "spans")
+				expect.NoDiff(t, got, c.want, "spans")
 			})
 		})
 	}
