@@ -140,7 +140,7 @@ func (tx *Tx) checkAccess(owner string) error {
 	if tx.owner != "" {
 		return fmt.Errorf("access rows of %q: the record's key is %q", owner, tx.owner)
 	}
-	if p := topics.Partition(owner, tx.s.topo.partitions); p != tx.s.id {
+	if p := tx.PartitionOf(owner); p != tx.s.id {
 		return schemas.Bad(fmt.Sprintf("access rows of %q: its partition is %d, the record's is %d", owner, p, tx.s.id))
 	}
 	return nil
@@ -198,7 +198,7 @@ func (tx *Tx) emitByKey(topic, key string, value []byte) *emit {
 	if !tx.open() {
 		return nil
 	}
-	return tx.emit(topic, topics.Partition(key, tx.s.topo.partitions), key, value)
+	return tx.emit(topic, tx.PartitionOf(key), key, value)
 }
 
 // emit adds an output record. It returns nil if the transaction has failed or the record is dropped, see state.emit.
