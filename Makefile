@@ -15,7 +15,8 @@ LONG    := Lastfm$$
 SLOW    := ^Test(Processes_ShareGroups|Roles_RunInSeparateProcesses|ACLs_SufficeAfterCutOver|EraseAgain_AfterRestore|Erase_CountsRowsOfRetired|Replay_Resumes|Backup_|Import_SurvivesKills|Product_MatchesBruteForceWhenPulled|Generation_(ResumesAndAborts|AppliesAnotherCap|IsShared|KeepsUsers)|StaticMembers|TortureOfMembers)
 # Tests in a real browser.
 BROWSER := Browser
-# The module `test` has the tests with large dependencies. -count=1, because they read files outside of their module, and Go's
+# The module `test` has the tests with large dependencies. Where its go.mod and ours name other versions of a module, everything
+# above that module is compiled twice. -count=1, because they read files outside of their module, and Go's
 # test cache does not notice changes of these.
 TESTMODULE = cd test && $(GOTEST) -count=1
 # Packages whose goroutines share state. `make test-racy` runs their tests RACY_TESTS under the race detector; `make test-race`
@@ -38,6 +39,10 @@ test-racy test-race: export CGO_ENABLED = 1
 # The compiler needs a quarter less CPU time if it collects no garbage below 1 GiB of heap. Its output is the same.
 export COMPILE_WITH ?= env GOGC=off GOMEMLIMIT=1GiB
 TOOLEXEC := -toolexec '$(COMPILE_WITH)'
+# An eighth less CPU time: no debugging information, which -w and -s drop anyway. All commands of the targets inherit these
+# flags, so that they share the build cache.
+NO_DWARF := -gcflags=all=-dwarf=false
+export GOFLAGS := $(strip $(filter-out $(NO_DWARF),$(shell $(GO) env GOFLAGS 2>/dev/null)) $(NO_DWARF))
 # -w halves the time to link a test. -vet=off, because `make vet` runs go vet. Go's default timeout of 10 minutes is too short
 # on a busy machine; a later -timeout overrides this one.
 GOTEST := $(GO) test $(TOOLEXEC) -ldflags=-w -vet=off -timeout 30m
