@@ -13,6 +13,7 @@ LONG    := Lastfm$$
 # Tests that take five seconds of CPU time or half a minute. `make test-slow` runs them, and `make nightly` too, under the race
 # detector. They kill processes in loops, or run the whole product several times.
 SLOW    := ^Test(Processes_ShareGroups|Roles_RunInSeparateProcesses|ACLs_SufficeAfterCutOver|EraseAgain_AfterRestore|Erase_CountsRowsOfRetired|Replay_Resumes|Backup_|Import_SurvivesKills|Product_MatchesBruteForceWhenPulled|Generation_(ResumesAndAborts|AppliesAnotherCap|IsShared|KeepsUsers)|StaticMembers|TortureOfMembers)
+LONGEST := ./app ./topics ./processors/rows ./internal/cli ./processors/fanout ./processors/pools ./processors/actors
 # Tests in a real browser.
 BROWSER := Browser
 # The module `test` has the tests with large dependencies. Where its go.mod and ours name other versions of a module, everything
@@ -92,9 +93,10 @@ down: ## stop the containers and keep their volumes
 demo: up ## send simulated user actions to the containers, until ctrl-c
 	docker compose run --rm demo
 
-# On two cores, three packages at a time, because many tests wait for timers.
+# On two cores, three packages at a time, because many tests wait for timers. The longest go first, so that none runs alone at
+# the end.
 test: ## run all tests except the slow ones, the long imports and the browser tests
-	$(GOTEST) $(if $(filter 2,$(shell getconf _NPROCESSORS_ONLN)),-p 3) -skip '$(LONG)|$(SLOW)' ./...
+	$(GOTEST) $(if $(filter 2,$(shell getconf _NPROCESSORS_ONLN)),-p 3) -skip '$(LONG)|$(SLOW)' $(LONGEST) ./...
 	$(TESTMODULE) -skip '$(BROWSER)' ./...
 
 test-slow: ## run the slow tests, which test leaves out
