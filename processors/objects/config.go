@@ -84,10 +84,10 @@ func (c Config) Validate() error {
 	}
 	problems.Want(len(c.Verbs) > 0, "verbs: none: want at least one")
 	for i, r := range c.BotRules {
-		problems.Add(r.validate(fmt.Sprintf("bots[%d]", i)))
+		problems.Add(r.validate(fmt.Sprintf("bot_rules[%d]", i)))
 	}
 	for i, r := range c.QualityRules {
-		problems.Add(r.validate(fmt.Sprintf("quality[%d]", i)))
+		problems.Add(r.validate(fmt.Sprintf("quality_rules[%d]", i)))
 	}
 	return problems.Err()
 }

@@ -18,12 +18,12 @@ func TestConfig_Validate(t *testing.T) {
 		{"a verb with a reserved name", func(c *Config) { c.Verbs = schemas.Verbs{schemas.ImpressionCount: 1} },
 			[]string{`verb "impression"`}},
 		{"bots", func(c *Config) { c.BotRules = []BotRule{{}, {Contains: "x"}} },
-			[]string{"bots[0]: no condition", "bots[1]: equals or contains without attribute"}},
+			[]string{"bot_rules[0]: no condition", "bot_rules[1]: equals or contains without attribute"}},
 		{"too many bots", func(c *Config) { c.BotRules = make([]BotRule, 101) }, []string{"bot_rules: length: 101"}},
 		{"quality", func(c *Config) {
 			c.QualityRules = []QualityRule{{Field: "price", Factor: 1}, {Field: "title"}, {Field: "interests", Equals: "x", Factor: 1},
 				{Field: "attributes.", Factor: 1}, {Field: "attributes.a", Factor: 2}}
-		}, []string{`quality[0].field: "price"`, "quality[1].factor: 0", "quality[2].equals", `quality[3].field: "attributes."`}},
+		}, []string{`quality_rules[0].field: "price"`, "quality_rules[1].factor: 0", "quality_rules[2].equals", `quality_rules[3].field: "attributes."`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -22,6 +22,6 @@ func ExampleConfig() {
 	fmt.Println(cfg.Validate())
 	// Output:
 	// <nil>
-	// bots[2]: equals or contains without attribute: want an attribute
-	// quality[2].field: "author": want title, link, board, interests, embedding or attributes.NAME
+	// bot_rules[2]: equals or contains without attribute: want an attribute
+	// quality_rules[2].field: "author": want title, link, board, interests, embedding or attributes.NAME
 }
