@@ -54,6 +54,16 @@ func pinOf(c *schemas.Card) Pin {
 	return p
 }
 
+// page builds the answer. Next points at the position where the reading stopped.
+func (r *reader) page(feed string, items []Item) Page {
+	p := Page{Items: items, Degraded: r.degraded}
+	if !r.ended() {
+		next := r.svc.cursors.sealFeed(feedCursor{user: r.user, feed: feed, below: r.next + 1})
+		p.Next = &next
+	}
+	return p.full()
+}
+
 // full replaces nil lists by empty ones, which JSON encodes as [].
 func (p Page) full() Page {
 	if p.Items == nil {

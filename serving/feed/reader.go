@@ -361,15 +361,5 @@ func (r *reader) visible(it *schemas.ServedItem) (Item, bool) {
 	return Item{Pin: r.facts.pin(it), Source: it.Source, RankScore: it.RankScore}, true
 }
 
-// page builds the answer. Next points at the position where the reading stopped.
-func (r *reader) page(feed string, items []Item) Page {
-	p := Page{Items: items, Degraded: r.degraded}
-	if !r.ended() {
-		next := r.svc.cursors.sealFeed(feedCursor{user: r.user, feed: feed, below: r.next + 1})
-		p.Next = &next
-	}
-	return p.full()
-}
-
 // ended reports whether the feed has no further entries.
 func (r *reader) ended() bool { return r.next <= r.trimmed }

@@ -3,15 +3,15 @@
 //
 // # A visit
 //
-//  1. Service.Visit requests a chunk (visit.go) and, in parallel, the newest rows of the materialized feed (reader.go).
+//  1. Service.Visit requests a chunk (answer.go) and, in parallel, the newest rows of the materialized feed (reader.go).
 //  2. The generator of the process that owns the user's partition composes the chunk (packages peers and pools/generator). If
-//     the user was inactive, chunk announces the visit on the topic returns and requests the chunk again.
-//  3. publishServed publishes the items that the chunk shows on the topic served (visit.go, served.go).
-//  4. Meanwhile, loadFacts reads the cards, edges and deleted authors that determine which items are visible (facts.go).
+//     the user was inactive, chunk announces the visit on the topic user-activity (activity.go) and requests the chunk again.
+//  3. publishServed publishes the items that the chunk shows on the topic served (publish.go, served.go).
+//  4. Meanwhile, loadFacts reads the cards, edges and deleted authors that determine which items are visible (load.go).
 //  5. visibleNew and fill choose the visible new items, and the materialized items below the position that was the newest
 //     when the chunk was built (reader.go).
-//  6. answer waits for the acknowledgement. Without it, materialized items take the places of the new ones (visit.go).
-//  7. page adds the cursor of the next page (cursor.go).
+//  6. answer waits for the acknowledgement. Without it, materialized items take the places of the new ones (publish.go).
+//  7. page adds the cursor of the next page (page.go, cursor.go).
 //
 // Package pools describes what its Served does next. Service.Older starts at step 5, below the position of its cursor.
 // Service.Peek omits step 3 and the acknowledgement: its page, with the cursor, is that of the next visit.

@@ -1,11 +1,11 @@
 // Package generator composes the chunks for visits. It reads the rows of the group pools and writes none: the Served that a
 // visit publishes contains the new state, and the group applies it to the rows.
 //
-// Chunk composes a chunk in these steps (chunk.go, compose.go), which pass on a composition (composition.go):
+// Chunk composes a chunk in these steps (chunk.go, reserve.go, compose.go), which pass on a composition (composition.go):
 //
 //  1. awaitPrevious waits until the Served of the user's previous visit is applied or has failed (reserve.go).
 //  2. gatherOffers requests the candidates of external sources (external.go, protocol.go).
-//  3. readWhenReady waits until this process may read the user's rows (session.go). On one snapshot of them, gather reads the
+//  3. readWhenReady waits until this process may read the user's rows (view.go, session.go). On one snapshot of them, gather reads the
 //     signals for the rules, and filter the best candidates of each source that the user may be shown (gather.go).
 //  4. score requests the scores of the external model (score.go), and gatherEmbeddings the embeddings for the spacing of similar
 //     pins (embeddings.go).
