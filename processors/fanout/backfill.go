@@ -52,7 +52,7 @@ func (o *ownerState) recentsAfter(b *schemas.Backfill, limit int) (pins []schema
 		}
 		rows.LoadRows(o.Owner, rows.Scan{Prefix: []byte{kindOf(withdrawn)}, Limit: limit}, func(row, value []byte) (bool, error) {
 			if resumed && inWithdrawn == withdrawn && string(row) <= after {
-				return true, nil // counts toward most, as it did in the previous records
+				return true, nil // counts toward the limit, as it did in the previous records
 			}
 			if more = size > backfillBytes; more {
 				return false, nil

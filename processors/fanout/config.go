@@ -20,7 +20,7 @@ type Config struct {
 	BackfillInterval time.Duration `yaml:"backfill_interval" default:"1m" range:"1s..24h" help:"interval in which a follower who unfollows and follows again gets at most 5 immediate backfills"`
 
 	// A pulled followee is pushed again at 10 % below. A change takes effect with the followee's next event. A pulled
-	// followee takes up to 800 KB of memory in each process that reads pools: 2·Recents pins of about 400 bytes. A
+	// followee takes up to 800 KB of memory in each process that reads pools: 2·MaxRecentPublications pins of about 400 bytes. A
 	// higher value makes a publication slower: a delivery takes about 10 ms per step.
 	PullThreshold int `yaml:"pull_threshold" default:"10000" range:"0..1000000000" help:"number of followers above which readers pull a followee's pins instead of receiving them"`
 }

@@ -77,7 +77,7 @@
 //	'p'  index of recents  cap: with the recent that it belongs to
 //	'r'  recents           cap: MaxRecentPublications; erasure
 //	'x'  withdrawn recents cap: MaxRecentPublications; erasure
-//	'q'  queued walks      event: the walk starts; cap: Recents of each class; erasure
+//	'q'  queued walks      event: the walk starts; cap: MaxRecentPublications of each class; erasure
 //	'e'  free slots        event: the slot is used; cap: the number of slots that were ever in use; erasure
 //
 // # Effects

@@ -87,7 +87,7 @@ func (t table) sendHot(p *pin, h *exposure) {
 	})
 }
 
-// expireHot removes a pin from hot-pins if it had no impression or save for Config.Hot.For. For an id without a pin, it
+// expireHot removes a pin from hot-pins if it had no impression or save for Config.Hot.Expiry. For an id without a pin, it
 // waits for Config.unknownFor and also deletes the exposure.
 func (t table) expireHot(p *pin) {
 	h := t.exposure()

@@ -43,9 +43,9 @@
 //
 // # Hot pins
 //
-// The total impressions and saves of a pin are sent to hot-pins once their sum reaches Config.Hot.From. They are sent again
+// The total impressions and saves of a pin are sent to hot-pins once their sum reaches Config.Hot.MinEngagement. They are sent again
 // whenever one of them has grown by an eighth. The number of records per pin is logarithmic in its impressions and saves. A pin
-// without any for Config.Hot.For, or a deleted pin, is removed from hot-pins. The counts of a pin that is not deleted are
+// without any for Config.Hot.Expiry, or a deleted pin, is removed from hot-pins. The counts of a pin that is not deleted are
 // kept.
 //
 // # Popular pins
@@ -72,9 +72,9 @@
 //
 //	'p'  the pin               never: a delete is final, and this row causes later events to be dropped; a deleted pin has no
 //	                           other row, and keeps its version, creation, quality and the id of the delete in this one
-//	'v'  its last versions     cap: Versions; event: delete
+//	'v'  its last versions     cap: MaxVersions; event: delete
 //	'a'  remembered actions    sweep: DedupWindow after their arrival
-//	'h'  held actions          event: the pin arrives; timer: Hold after their arrival
+//	'h'  held actions          event: the pin arrives; timer: JoinTimeout after their arrival
 //	'n'  exposure              event: delete; timer, for an id without a pin: an hour after repeats and counts have expired
 //	's'  counts of a step      sweep: CountRetention after the step's end
 //	'x'  next sweep            timer: a sweep finds no rows; it comes at most an eighth of the shorter time after the expiry

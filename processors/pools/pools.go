@@ -1,5 +1,5 @@
-// Package pools keeps the candidates of each user and source, best first. It composes the chunks for visits, and it is
-// the only writer of the shown pins.
+// Package pools keeps the candidates of each user and source, best first, and it is the only writer of the shown pins. Its
+// package generator composes the chunks for visits.
 //
 //	owner   user
 //	in      edges, candidates, served, impression-reports, user-activity, affinities, rebuilds, erasures (keyed by the user);
@@ -17,8 +17,8 @@
 // When a pool is read or trimmed, the user's own rows determine whether a pin is deleted, blocked, no longer followed,
 // or seen.
 //
-// A pool is the Cap best visible, unseen candidates. Hidden candidates have a separate cap of the same size. A pool is
-// trimmed to its caps about once in Cap puts. If the record has no room for the trim, the next put trims the pool. Dropped
+// A pool is the MaxCandidates best visible, unseen candidates. Hidden candidates have a separate cap of the same size. A pool is
+// trimmed to its caps about once in MaxCandidates puts. If the record has no room for the trim, the next put trims the pool. Dropped
 // candidates are counted by reason and return only with a new delivery. A candidate that the next trim would certainly
 // drop, because better ones filled the pool at its last trim, does not become a row. It is counted like a trimmed one;
 // see thresholds.
@@ -91,7 +91,7 @@
 //
 // Deletion. What deletes each kind of row, by the first byte of its name. The erasure of the user deletes all of them.
 //
-//	'c'  candidates, first versions   cap: Cap, visible and hidden each; event: shown; sweep: deleted, or of an erased author
+//	'c'  candidates, first versions   cap: MaxCandidates, visible and hidden each; event: shown; sweep: deleted, or of an erased author
 //	'd'  candidates, later versions   as first versions: cap, event, sweep
 //	'e'  newest materialized entries  cap: MaxRecentItems
 //	'g'  live follows and blocks      event: unfollow, unblock, erasure of the other side
@@ -124,7 +124,7 @@
 //     the impressions and the record for visit-log (served.go).
 //  3. applyDeferrals counts deferred candidates and drops expired ones; trimSeen removes the oldest seen pins (served.go).
 //  4. recordVisit restarts the inactivity timer, or reactivates the user (activity.go).
-//  5. trimAll removes the seen pins from the pools, once in Cap/4 items (trim.go).
+//  5. trimAll removes the seen pins from the pools, once in MaxCandidates/4 items (trim.go).
 package pools
 
 import (

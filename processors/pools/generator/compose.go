@@ -2,8 +2,8 @@ package generator
 
 import "context"
 
-// compose runs the stages up to arrange. If arrange needs other candidates, the stages run again, but no external service is called
-// again. compose does nothing for a deleted user.
+// compose runs the stages up to arrange. If arrange needs other candidates, the stages run again. External sources and the model are
+// not asked again, and embeddings are only read for new candidates. compose does nothing for a deleted user.
 func (g *Generator) compose(ctx context.Context, c *composition) error {
 	if g.deps.Deleted.Has(c.User) {
 		return nil
