@@ -66,9 +66,5 @@ func (d deadLetters) topics(kind string) []string {
 	if topic, _, ok := strings.Cut(kind, "/"); ok {
 		return []string{topic}
 	}
-	var names []string
-	for _, t := range topics.Catalogue(topics.Profile{}) {
-		names = append(names, t.Name)
-	}
-	return names
+	return topics.Names(topics.Catalogue(topics.Profile{}))
 }

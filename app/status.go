@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -71,11 +72,8 @@ func (p *App) readers() []topics.Reader {
 }
 
 // readerGroups returns the consumer groups of the readers.
-func (p *App) readerGroups() (names []string) {
-	for _, r := range p.readers() {
-		names = append(names, r.Group)
-	}
-	return names
+func (p *App) readerGroups() []string {
+	return convert.All(p.readers(), func(r topics.Reader) string { return r.Group })
 }
 
 // processState returns the state of this process.

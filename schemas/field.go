@@ -1,6 +1,10 @@
 package schemas
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/smartfeed/smartfeed/internal/convert"
+)
 
 // fieldVisitor is called for each field of an input event. object reads the fields from JSON, and checker validates them. A
 // test compares them with the OpenAPI document.
@@ -57,11 +61,7 @@ func (l *idsOf[T]) len() int        { return len(*l) }
 func (l *idsOf[T]) at(i int) string { return string((*l)[i]) }
 
 func (l *idsOf[T]) set(ids []string) {
-	list := make([]T, len(ids))
-	for i, id := range ids {
-		list[i] = T(id)
-	}
-	*l = distinct(list)
+	*l = distinct(convert.All(ids, func(id string) T { return T(id) }))
 }
 
 // visitInterests visits the interests of an event or a candidate.

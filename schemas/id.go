@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/smartfeed/smartfeed/internal/convert"
 )
 
 // ID is any typed id, "kind:name": the object of an event, a followee, or an owner of rows. It has at most MaxIDBytes bytes
@@ -105,11 +107,7 @@ func ParseFollowee(s string) (Followee, error) {
 
 // Strings returns ids, or texts of another type, as strings.
 func Strings[T ~string](list []T) []string {
-	all := make([]string, len(list))
-	for i, text := range list {
-		all[i] = string(text)
-	}
-	return all
+	return convert.All(list, func(text T) string { return string(text) })
 }
 
 func typed[T ~string](s, kinds string) (T, error) {

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/smartfeed/smartfeed/internal/convert"
 )
 
 // step rewrites one value: it reads it from in, in the writer's schema, and appends it to out in the reader's schema.
@@ -129,10 +131,7 @@ func widen(in *cursor, out []byte) ([]byte, error) {
 }
 
 func (r *resolver) fromUnion(path string, reader, writer *node) step {
-	branches := make([]step, len(writer.branches))
-	for i, b := range writer.branches {
-		branches[i] = r.resolve(path+"|"+b.label(), reader, b)
-	}
+	branches := convert.All(writer.branches, func(b *node) step { return r.resolve(path+"|"+b.label(), reader, b) })
 	return func(in *cursor, out []byte) ([]byte, error) {
 		i, err := in.index(len(branches))
 		if err != nil {
@@ -273,10 +272,7 @@ func (r *resolver) record(path string, reader, writer *node) step {
 	if !sameName(reader, writer) {
 		r.problem(path, "record renamed from %s to %s", writer.name, reader.name)
 	}
-	sources := make([]source, len(reader.fields))
-	for i, f := range reader.fields {
-		sources[i] = r.source(join(path, f.name), f, writer)
-	}
+	sources := convert.All(reader.fields, func(f field) source { return r.source(join(path, f.name), f, writer) })
 	*s = fromSources(sources, writer)
 	return *s
 }

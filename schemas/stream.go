@@ -1,6 +1,10 @@
 package schemas
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/smartfeed/smartfeed/internal/convert"
+)
 
 // The streams of input events. Each is a Kafka topic with the same name.
 const (
@@ -56,11 +60,7 @@ func inputOf[T any, P interface {
 
 // InputStreams returns the names of the streams that clients may write to.
 func InputStreams() []string {
-	var names []string
-	for _, s := range inputStreams() {
-		names = append(names, s.name)
-	}
-	return names
+	return convert.All(inputStreams(), func(s inputStream) string { return s.name })
 }
 
 // NewInput returns a new zero event of an input stream, or nil if there is no such stream.

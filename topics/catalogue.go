@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -167,6 +168,11 @@ func groupTopics(group string) []Topic {
 		{Name: TableOf(group), Key: "owner and row", Compact: true, Writers: self},
 		{Name: TicksOf(group), Key: "none", Explicit: true, Retention: tickRetention, Writers: self, Readers: self},
 	}
+}
+
+// Names returns the names of topics.
+func Names(list []Topic) []string {
+	return convert.All(list, func(t Topic) string { return t.Name })
 }
 
 // ReadBy returns the topics on which a consumer commits offsets, in the order of the catalogue.

@@ -23,10 +23,7 @@ type Flow struct {
 // while Flows runs may count as lag but not as records.
 func (l *Log) Flows(ctx context.Context, catalogue []Topic, readers []Reader) ([]Flow, error) {
 	shared := slices.DeleteFunc(slices.Clone(catalogue), func(t Topic) bool { return t.Record == "" })
-	var names []string
-	for _, t := range shared {
-		names = append(names, t.Name)
-	}
+	names := Names(shared)
 	running, err := l.running(ctx)
 	if err != nil {
 		return nil, err

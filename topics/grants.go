@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
@@ -120,12 +121,7 @@ func accessOfRoles() map[string]roleAccess {
 	rows, sinks := RowGroups(), []string{Materialize, Features, FeatureFiles}
 	laterPools := []string{generation.Prefix(Pools)}
 	known := []string{UsersDeleted, InterestDecisions} // every process reads these
-	globalTables := func(names ...string) (groups []string) {
-		for _, n := range names {
-			groups = append(groups, globalTablePrefix(n))
-		}
-		return groups
-	}
+	globalTables := func(names ...string) []string { return convert.All(names, globalTablePrefix) }
 	return map[string]roleAccess{
 		RoleProcess: {
 			consumers: rows, writers: rows, reads: []string{Generations}, globalTables: true, retriesDeadLetters: true,

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/periodic"
 )
 
@@ -35,11 +36,7 @@ func (p Plan) Empty() bool { return len(p.Create)+len(p.Alter)+len(p.Conflicts) 
 
 // Err returns all conflicts joined, each a *Conflict, or nil if there is none.
 func (p Plan) Err() error {
-	errs := make([]error, len(p.Conflicts))
-	for i := range p.Conflicts {
-		errs[i] = &p.Conflicts[i]
-	}
-	return errors.Join(errs...)
+	return errors.Join(convert.All(p.Conflicts, func(c Conflict) error { return &c })...)
 }
 
 // Setting is one configuration key of one topic that differs.
@@ -194,10 +191,7 @@ func hasLeaders(t kadm.TopicDetail) bool {
 
 // checkDescribable returns an error for each topic that the user has no permission to describe.
 func checkDescribable(ctx context.Context, client *kgo.Client, want []Topic) error {
-	var all []Grant
-	for _, t := range want {
-		all = append(all, Grant{Kind: TopicResource, Name: t.Name, Operations: []string{Describe}})
-	}
+	all := convert.All(want, func(t Topic) Grant { return Grant{Kind: TopicResource, Name: t.Name, Operations: []string{Describe}} })
 	allowed, err := allowedOnTopics(ctx, client, all)
 	if err != nil {
 		return err

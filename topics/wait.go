@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -58,10 +59,7 @@ type WaitState struct {
 
 // String returns one line for people, "unknown" before the first check.
 func (s WaitState) String() string {
-	parts := make([]string, len(s.Lags), len(s.Lags)+1)
-	for i, l := range s.Lags {
-		parts[i] = l.String()
-	}
+	parts := convert.All(s.Lags, Lag.String)
 	if s.Err != nil {
 		parts = append(parts, s.Err.Error())
 	}

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/smartfeed/smartfeed/internal/convert"
 )
 
 // orderedValue returns the JSON of a value as YAML, with its keys in the same order.
@@ -66,11 +68,7 @@ func printTables(out io.Writer, v any, columns []string) error {
 	shorten(value)
 	d := document{columns: columns}
 	d.add("", value)
-	var texts []string
-	for _, b := range d.blocks {
-		texts = append(texts, b.text())
-	}
-	_, err = io.WriteString(out, strings.Join(texts, "\n"))
+	_, err = io.WriteString(out, strings.Join(convert.All(d.blocks, (*block).text), "\n"))
 	return err
 }
 
@@ -194,11 +192,7 @@ func cellText(value *yaml.Node) string {
 	case value.Kind == yaml.MappingNode:
 		return shortened(flowText(value))
 	}
-	var texts []string
-	for _, child := range value.Content {
-		texts = append(texts, cellText(child))
-	}
-	return shortened(strings.Join(texts, ", "))
+	return shortened(strings.Join(convert.All(value.Content, cellText), ", "))
 }
 
 // maxNested is the maximum length of a list or an object in a cell.

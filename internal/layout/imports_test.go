@@ -29,7 +29,7 @@ var layers = map[string][]string{
 
 // leaves are packages that every layer may import. They import no package of the module except internal/settings.
 var leaves = []string{
-	"internal/command", "internal/durable", "internal/experiment", "internal/foreign", "internal/jsonbound", "internal/measure", "internal/metrics", "internal/packed", "internal/periodic", "internal/reload", "internal/secure", "internal/settings",
+	"internal/command", "internal/convert", "internal/durable", "internal/experiment", "internal/foreign", "internal/jsonbound", "internal/measure", "internal/metrics", "internal/packed", "internal/periodic", "internal/reload", "internal/secure", "internal/settings",
 	"internal/stored", "internal/tensors", "internal/tracing",
 }
 

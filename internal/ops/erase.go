@@ -153,11 +153,7 @@ func Remains(ctx context.Context, k topics.Kafka, now time.Time) ([]Remain, erro
 	defer adm.Close()
 	var list []Remain
 	catalogue := slices.DeleteFunc(topics.Catalogue(profile), func(t topics.Topic) bool { return t.Personal == "" })
-	names := make([]string, len(catalogue))
-	for i, t := range catalogue {
-		names[i] = t.Name
-	}
-	configs, err := adm.DescribeTopicConfigs(ctx, names...)
+	configs, err := adm.DescribeTopicConfigs(ctx, topics.Names(catalogue)...)
 	if err != nil {
 		return nil, fmt.Errorf("describe topics: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/schemas/visibility"
 	"github.com/smartfeed/smartfeed/topics"
@@ -107,10 +108,7 @@ func (s Service) withDecision(ctx context.Context, state schemas.TermState, limi
 	})
 	slices.SortFunc(list, byName)
 	list = list[:min(limit, len(list))]
-	var names []string
-	for _, t := range list {
-		names = append(names, t.Term)
-	}
+	names := convert.All(list, func(t schemas.DictionaryTerm) string { return t.Term })
 	found, err := s.fromAll(ctx, 0, names)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -173,10 +174,7 @@ func (t *topology) defersAll() bool {
 
 // reads returns the topics that the group reads, with the ticks last.
 func (t *topology) reads() []string {
-	var names []string
-	for _, in := range t.inputs {
-		names = append(names, in.topic)
-	}
+	names := convert.All(t.inputs, func(in Input) string { return in.topic })
 	if t.ticks != "" {
 		names = append(names, t.ticks)
 	}

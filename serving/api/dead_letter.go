@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -88,11 +89,7 @@ func (s *Server) deadLetters(p *parameters) computation {
 	limit := p.limit(DefaultLimit, MaxDeadLetters)
 	return func(ctx context.Context) (any, error) {
 		found, err := s.deps.DeadLetters.List(ctx, limit)
-		list := make([]deadLetterJSON, len(found))
-		for i, l := range found {
-			list[i] = deadLetterOf(l)
-		}
-		return list, err
+		return convert.All(found, deadLetterOf), err
 	}
 }
 

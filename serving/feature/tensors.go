@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/tensors"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -66,10 +67,7 @@ func (a Answer) Tensors(defs []Definition, req Request) (head, data []byte, err 
 }
 
 func numberTensor(a Answer, feature string, entities []string) tensors.Tensor {
-	numbers := make([]float64, len(entities))
-	for i, entity := range entities {
-		numbers[i] = a.number(feature, entity)
-	}
+	numbers := convert.All(entities, func(entity string) float64 { return a.number(feature, entity) })
 	return tensors.Tensor{Name: feature, Datatype: "FP64", Shape: []int{len(numbers)}, Data: numbers}
 }
 
@@ -116,11 +114,7 @@ func (c Column) tensors(d Definition, p Path) []tensors.Tensor {
 	if d.Embedding != Int8 {
 		return []tensors.Tensor{t}
 	}
-	whole := make([]int8, len(floats))
-	for i, x := range floats {
-		whole[i] = int8(x)
-	}
-	t.Datatype, t.Data = "INT8", whole
+	t.Datatype, t.Data = "INT8", convert.All(floats, func(x float32) int8 { return int8(x) })
 	scale := tensors.Tensor{Name: d.Name + "." + scalePrefix + p.String(), Datatype: "FP32", Shape: []int{len(c.Scales)}, Data: c.Scales}
 	return []tensors.Tensor{t, scale}
 }

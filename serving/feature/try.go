@@ -7,6 +7,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -83,10 +84,7 @@ func (r TryRequest) checked(now schemas.Micros) ([]Definition, query, error) {
 	if err != nil {
 		return nil, query{}, &RequestError{Problems: []string{err.Error()}}
 	}
-	names := make([]string, len(defs))
-	for i, d := range defs {
-		names[i] = d.Name
-	}
+	names := convert.All(defs, func(d Definition) string { return d.Name })
 	q, err := Request{Features: names, Users: r.Users, Pins: r.Pins, Pairs: r.Pairs, At: r.At}.checked(set, now)
 	return defs, q, err
 }

@@ -3,6 +3,7 @@ package feed
 import (
 	"context"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -102,9 +103,7 @@ func (r *reader) pins(items []schemas.ServedItem) (pins []Pin) {
 }
 
 func itemsOf(pins []schemas.PinVersion) []schemas.ServedItem {
-	items := make([]schemas.ServedItem, len(pins))
-	for i, p := range pins {
-		items[i] = schemas.ServedItem{Pin: p.Pin, Facets: p.Facets, Created: p.Created}
-	}
-	return items
+	return convert.All(pins, func(p schemas.PinVersion) schemas.ServedItem {
+		return schemas.ServedItem{Pin: p.Pin, Facets: p.Facets, Created: p.Created}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -36,10 +37,7 @@ func (s *Service) Pool(ctx context.Context, user schemas.UserID, source schemas.
 	}
 	r := s.newReader(user)
 	for part := range slices.Chunk(pool.Items, maxBatch) {
-		items := make([]schemas.ServedItem, len(part))
-		for i := range part {
-			items[i].Pin = part[i].Pin
-		}
+		items := convert.All(part, func(it schemas.PoolItem) schemas.ServedItem { return schemas.ServedItem{Pin: it.Pin} })
 		if !r.loadCards(ctx, items) {
 			break
 		}

@@ -3,6 +3,7 @@ package feed
 import (
 	"context"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -51,10 +52,9 @@ func (s *Service) RelatedPins(ctx context.Context, pin schemas.PinID, viewer sch
 	defer s.metrics.time("related", s.deps.Now)()
 	r := s.newListReader(viewer)
 	list := s.neighbors(ctx, r, schemas.ID(pin), limit+hiddenNeighbors)
-	items := make([]schemas.ServedItem, len(list))
-	for i, n := range list {
-		items[i] = schemas.ServedItem{Pin: schemas.PinID(n.ID), Facets: n.Facets, Created: n.Created}
-	}
+	items := convert.All(list, func(n schemas.RelatedItem) schemas.ServedItem {
+		return schemas.ServedItem{Pin: schemas.PinID(n.ID), Facets: n.Facets, Created: n.Created}
+	})
 	if !r.loadFacts(ctx, items) && viewer != "" || r.stale {
 		items = nil
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -202,10 +203,7 @@ func (s *Service) mostPopular(ctx context.Context, n int) (ids []schemas.Interes
 		})
 		most = most[:min(len(most), n)]
 	}
-	for _, t := range most {
-		ids = append(ids, t.Interest)
-	}
-	return ids, nil
+	return convert.All(most, func(t schemas.InterestTotal) schemas.InterestID { return t.Interest }), nil
 }
 
 // totals returns the actions of interests from an id on, and the first id that it leaves out, if there are more. The pages

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/tools/load"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -105,12 +106,6 @@ func userID(user int32) schemas.UserID { return schemas.UserID("user:" + number(
 
 func interestID(tag int32) schemas.InterestID { return schemas.InterestID("interest:" + number(tag)) }
 
-func interestIDs(tags []int32) []schemas.InterestID {
-	ids := make([]schemas.InterestID, len(tags))
-	for i, tag := range tags {
-		ids[i] = interestID(tag)
-	}
-	return ids
-}
+func interestIDs(tags []int32) []schemas.InterestID { return convert.All(tags, interestID) }
 
 func pinID(user, artist int32) schemas.ID { return schemas.ID(fmt.Sprintf("pin:%d-%d", user, artist)) }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -259,11 +260,7 @@ func (w *world) create(p pin, eventID string, at schemas.Micros) schemas.Line {
 }
 
 func (w *world) interestsOf(interests []int) []schemas.InterestID {
-	ids := make([]schemas.InterestID, len(interests))
-	for n, i := range interests {
-		ids[n] = w.interest(i)
-	}
-	return ids
+	return convert.All(interests, w.interest)
 }
 
 // founding returns an initial event, at the time founded.

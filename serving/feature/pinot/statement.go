@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
@@ -34,10 +35,7 @@ type statement struct {
 
 // newStatement returns a query for columns of the rows of a table that meet all conditions.
 func newStatement(table string, columns []column, end string, conditions ...string) statement {
-	names := make([]string, len(columns))
-	for i, c := range columns {
-		names[i] = c.name
-	}
+	names := convert.All(columns, func(c column) string { return c.name })
 	return statement{"SELECT " + strings.Join(names, ", ") + " FROM " + table + " WHERE " + strings.Join(conditions, " AND ") + " " + end, columns}
 }
 

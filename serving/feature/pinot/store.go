@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
@@ -133,11 +134,7 @@ func (s *Store) Items(ctx context.Context, pins []schemas.PinID, now schemas.Mic
 	if err := errors.Join(r.counts(ctx, pins, e, counts), r.means(ctx, pins, e, counts)); err != nil {
 		return nil, time.Time{}, err
 	}
-	results := make([][]feature.Result, len(pins))
-	for i, pin := range pins {
-		results[i] = e.Evaluate(counts[pin])
-	}
-	return results, r.fresh, nil
+	return convert.All(pins, func(pin schemas.PinID) []feature.Result { return e.Evaluate(counts[pin]) }), r.fresh, nil
 }
 
 // Pins implements feature.Store with one query.

@@ -10,6 +10,7 @@ import (
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
@@ -265,10 +266,7 @@ func (w *walk) listings(ctx context.Context, places []feedstore.Place) (map[sche
 	if len(places) == 0 {
 		return found, nil
 	}
-	pins := make([]schemas.PinID, len(places))
-	for i, p := range places {
-		pins[i] = p.Pin
-	}
+	pins := convert.All(places, func(p feedstore.Place) schemas.PinID { return p.Pin })
 	rows := w.session.Query(getListings, w.followee, slices.Compact(slices.Sorted(slices.Values(pins)))).IterContext(ctx)
 	for {
 		var p schemas.PinVersion
