@@ -15,7 +15,7 @@ type Set struct {
 	errs   []error
 }
 
-// New returns a set that registers its metrics at to.
+// New returns a set that registers its metrics at to; nil: nowhere.
 func New(to prometheus.Registerer, prefix string) *Set { return &Set{to: to, prefix: prefix} }
 
 // Err returns an error if a metric could not be registered, for example because it exists already.
@@ -28,7 +28,9 @@ func (s *Set) Err() error {
 
 // register registers a metric.
 func register[C prometheus.Collector](s *Set, c C) C {
-	s.errs = append(s.errs, s.to.Register(c))
+	if s.to != nil {
+		s.errs = append(s.errs, s.to.Register(c))
+	}
 	return c
 }
 
@@ -41,9 +43,9 @@ func (s *Set) Counter(name, help string) prometheus.Counter {
 	return register(s, prometheus.NewCounter(prometheus.CounterOpts(s.opts(name, help, nil))))
 }
 
-// Counters returns counters by label.
-func (s *Set) Counters(label, name, help string) *prometheus.CounterVec {
-	return register(s, prometheus.NewCounterVec(prometheus.CounterOpts(s.opts(name, help, nil)), []string{label}))
+// Counters returns counters by labels.
+func (s *Set) Counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return register(s, prometheus.NewCounterVec(prometheus.CounterOpts(s.opts(name, help, nil)), labels))
 }
 
 // Gauge returns a gauge.
@@ -70,9 +72,9 @@ func (s *Set) Seconds(name, help string, first float64, n int) prometheus.Histog
 	return register(s, prometheus.NewHistogram(s.seconds(name, help, first, n)))
 }
 
-// SecondsBy returns histograms of durations by label; see Seconds.
-func (s *Set) SecondsBy(label, name, help string, first float64, n int) *prometheus.HistogramVec {
-	return register(s, prometheus.NewHistogramVec(s.seconds(name, help, first, n), []string{label}))
+// SecondsBy returns histograms of durations by labels; see Seconds.
+func (s *Set) SecondsBy(name, help string, first float64, n int, labels ...string) *prometheus.HistogramVec {
+	return register(s, prometheus.NewHistogramVec(s.seconds(name, help, first, n), labels))
 }
 
 func (s *Set) seconds(name, help string, first float64, n int) prometheus.HistogramOpts {

@@ -15,11 +15,11 @@ func TestSet(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	s := New(reg, "test_")
 	s.Counter("a_total", "As.").Inc()
-	s.Counters("kind", "b_total", "Bs.").WithLabelValues("x").Inc()
+	s.Counters("b_total", "Bs.", "kind").WithLabelValues("x").Inc()
 	s.Gauge("c", "C.").Set(2 + Flag(true) + Flag(false))
 	s.Measure("d", "D.", prometheus.Labels{"of": "y"}, func() float64 { return 4 })
 	s.Seconds("e_seconds", "E.", 0.5, 2).Observe(0.7)
-	s.SecondsBy("kind", "f_seconds", "F.", 1, 1).WithLabelValues("x").Observe(1)
+	s.SecondsBy("f_seconds", "F.", 1, 1, "kind").WithLabelValues("x").Observe(1)
 	must.OK(t, s.Err())
 	families := must.Get(reg.Gather())(t)
 	var got strings.Builder

@@ -92,7 +92,7 @@ func New(cfg Config, env Env) (*Sink, error) {
 	}
 	s := &Sink{cfg: cfg, env: env, group: topics.MaterializeGroup(env.Name), inputs: inputs(env.Streams, env.Deleted)}
 	m := metrics.New(prometheus.WrapRegistererWith(prometheus.Labels{"group": s.group}, env.Metrics), "smartfeed_materialize_")
-	s.deadLetters = m.Counters("topic", "dead_letters_total", "Input records sent to the dead-letter topic, by input topic.")
+	s.deadLetters = m.Counters("dead_letters_total", "Input records sent to the dead-letter topic, by input topic.", "topic")
 	s.seconds = m.Seconds("write_duration_seconds", "Duration of a durable write of a batch, in seconds.", 0.0005, 14) // 0.5 ms to 4 s
 	const endToEnd = "Time from the arrival of the original event of the oldest record of a batch until the batch is durable, in seconds."
 	s.endToEnd = m.Seconds("end_to_end_latency_seconds", endToEnd, 0.001, 16) // 1 ms to 33 s

@@ -67,7 +67,7 @@ type Server struct {
 	callers  *limit.Callers
 	cert     *certificate // nil: plain HTTP
 	compress func(http.Handler) http.HandlerFunc
-	metrics  *metrics
+	metrics  *measures
 
 	callerStreams  *limit.Budget // streams by user or address
 	serviceStreams *limit.Budget // streams by service
@@ -115,8 +115,8 @@ func Listen(addr string, cfg Config, deps Deps) (*Server, error) {
 		return nil, fmt.Errorf("http server: listen on %s: %w", addr, err)
 	}
 	s.addr = s.listener.Addr().String()
-	if s.metrics, err = newMetrics(deps.Metrics); err != nil {
-		return nil, errors.Join(fmt.Errorf("http server: register metrics: %w", err), s.Close())
+	if s.metrics, err = newMeasures(deps.Metrics); err != nil {
+		return nil, errors.Join(fmt.Errorf("http server: %w", err), s.Close())
 	}
 	return s, nil
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"log/slog"
 	"net/http"
 	"path"
@@ -14,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/smartfeed/smartfeed/internal/metrics"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/serving/peers"
@@ -23,21 +23,20 @@ import (
 // printable bytes.
 const requestID = "X-Request-Id"
 
-type metrics struct {
+type measures struct {
 	seconds *prometheus.HistogramVec
 	omitted prometheus.Counter
 }
 
-func newMetrics(reg prometheus.Registerer) (*metrics, error) {
-	m := &metrics{seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "smartfeed_http_request_duration_seconds",
-		Help:    "Time from the end of the request header to the end of the response, in seconds.",
-		Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15), // 0.5 ms to 8 s
-	}, []string{"route", "method", "code"}), omitted: prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "smartfeed_http_audit_lines_omitted_total",
-		Help: "Audit lines of unauthenticated requests that were not logged, because there were more than 10 per second.",
-	})}
-	return m, errors.Join(reg.Register(m.seconds), reg.Register(m.omitted))
+func newMeasures(reg prometheus.Registerer) (*measures, error) {
+	s := metrics.New(reg, "smartfeed_http_")
+	m := &measures{
+		seconds: s.SecondsBy("request_duration_seconds", "Time from the end of the request header to the end of the response, in seconds.",
+			0.0005, 15, "route", "method", "code"), // 0.5 ms to 8 s
+		omitted: s.Counter("audit_lines_omitted_total",
+			"Audit lines of unauthenticated requests that were not logged, because there were more than 10 per second."),
+	}
+	return m, s.Err()
 }
 
 // identified adds the id of the request to every answer.

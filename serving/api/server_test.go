@@ -60,7 +60,7 @@ func TestListen_ClosesAddressOnError(t *testing.T) {
 	must.OK(t, first.Close())
 	first.listener = nil
 	deps := (&fakes{}).deps()
-	must.Get(newMetrics(deps.Metrics))(t)
+	must.Get(newMeasures(deps.Metrics))(t)
 	expect.Error(t, expect.ErrorOf(Listen(addr, DefaultConfig(), deps)), "register metrics", "error")
 	again := must.Get(net.Listen("tcp", addr))(t)
 	must.OK(t, again.Close())

@@ -25,8 +25,8 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	s := metrics.New(reg, "smartfeed_features_")
 	m := &Metrics{
 		answers:  s.Seconds("request_duration_seconds", "Time to answer a request for features, in seconds.", 0.0005, 12), // 0.5 ms to 1 s
-		degraded: s.Counters("reason", "degraded_responses_total", "Responses with missing values, by reason."),
-		bad:      s.Counters("topic", "dead_letters_total", "Input records sent to the dead-letter topic, by input topic."),
+		degraded: s.Counters("degraded_responses_total", "Responses with missing values, by reason.", "reason"),
+		bad:      s.Counters("dead_letters_total", "Input records sent to the dead-letter topic, by input topic.", "topic"),
 		endToEnd: s.Seconds("end_to_end_latency_seconds",
 			"Time from the arrival of the first action of a batch until features include it, in seconds; with Pinot, the lag at each check.",
 			0.001, 16), // 1 ms to 33 s; the objective is one second

@@ -17,8 +17,8 @@ type measures struct {
 func newMeasures(reg prometheus.Registerer, gates ...*gate) (*measures, error) {
 	s := metrics.New(reg, "smartfeed_feed_")
 	m := &measures{
-		seconds:  s.SecondsBy("kind", "request_duration_seconds", "Time to answer a request, by kind of request, in seconds.", 0.0005, 12), // 0.5 ms to 1 s
-		degraded: s.Counters("reason", "degraded_responses_total", "Degraded responses, by reason."),
+		seconds:  s.SecondsBy("request_duration_seconds", "Time to answer a request, by kind of request, in seconds.", 0.0005, 12, "kind"), // 0.5 ms to 1 s
+		degraded: s.Counters("degraded_responses_total", "Degraded responses, by reason.", "reason"),
 	}
 	for _, g := range gates {
 		s.Measure("calls_in_flight", "Calls to the dependency that are in flight.", prometheus.Labels{"dependency": g.name},

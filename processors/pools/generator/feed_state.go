@@ -111,7 +111,7 @@ func (g *Generator) sharesOf(name, arm string, feed rules.Feed) []schemas.FeedSh
 }
 
 // countOf returns the counted items of a source.
-func (m metrics) countOf(feed, arm, source string) int64 {
+func (m measures) countOf(feed, arm, source string) int64 {
 	var counted dto.Metric
 	if m.items.WithLabelValues(feed, arm, source).Write(&counted) != nil { // a counter can always be written
 		return 0

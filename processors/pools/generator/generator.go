@@ -74,7 +74,7 @@ type Generator struct {
 	pools        layout.Config
 	cfg          Config
 	deps         Deps
-	metrics      metrics
+	metrics      measures
 	external     *externalCalls
 	vectors      *vectors
 	feeds        atomic.Pointer[rules.Feeds] // with the shares of external sources; a composition reads it once
@@ -103,7 +103,7 @@ func New(pools layout.Config, cfg Config, deps Deps) (*Generator, error) {
 	if deps.Features == nil && cfg.Model.UsesFeatures() {
 		return nil, errors.New("generator: model.features: this process has no features")
 	}
-	m, err := newMetrics(deps.Metrics)
+	m, err := newMeasures(deps.Metrics)
 	if err != nil {
 		return nil, fmt.Errorf("generator: register metrics: %w", err)
 	}

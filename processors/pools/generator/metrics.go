@@ -6,13 +6,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/metrics"
 	"github.com/smartfeed/smartfeed/processors/external"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
-// metrics holds the metrics of a generator.
-type metrics struct {
+// measures holds the metrics of a generator.
+type measures struct {
 	items    *prometheus.CounterVec
 	relaxed  *prometheus.CounterVec
 	external *prometheus.CounterVec
@@ -20,34 +21,22 @@ type metrics struct {
 	seconds  prometheus.Histogram
 }
 
-// newMetrics returns the metrics and registers them unless reg is nil.
-func newMetrics(reg prometheus.Registerer) (metrics, error) {
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "smartfeed_generator_" + name, Help: help}, labels)
+// newMeasures returns the metrics and registers them unless reg is nil.
+func newMeasures(reg prometheus.Registerer) (measures, error) {
+	s := metrics.New(reg, "smartfeed_generator_")
+	m := measures{
+		items:    s.Counters("items_total", "Items in composed chunks, by feed, experiment arm and source.", "feed", "arm", "source"),
+		relaxed:  s.Counters("relaxed_chunks_total", "Chunks composed with relaxed caps, by relaxation level.", "feed", "level"),
+		external: s.Counters("external_calls_total", "Calls to external candidate sources, to the model and for embeddings, by outcome.", "service", "outcome"),
+		rejected: s.Counters("rejected_candidates_total", "Candidates of external sources rejected because they were malformed or over the limit.", "source"),
+		seconds: s.Seconds("chunk_duration_seconds", "Time to compose a chunk, including the wait for the user's previous visit, in seconds.",
+			0.0005, 12), // 0.5 ms to 1 s: the feed service waits for 150 ms
 	}
-	m := metrics{
-		items:    counter("items_total", "Items in composed chunks, by feed, experiment arm and source.", "feed", "arm", "source"),
-		relaxed:  counter("relaxed_chunks_total", "Chunks composed with relaxed caps, by relaxation level.", "feed", "level"),
-		external: counter("external_calls_total", "Calls to external candidate sources, to the model and for embeddings, by outcome.", "service", "outcome"),
-		rejected: counter("rejected_candidates_total", "Candidates of external sources rejected because they were malformed or over the limit.", "source"),
-		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "smartfeed_generator_chunk_duration_seconds", Help: "Time to compose a chunk, including the wait for the user's previous visit, in seconds.",
-			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 12), // 0.5 ms to 1 s: the feed service waits for 150 ms
-		}),
-	}
-	if reg == nil {
-		return m, nil
-	}
-	for _, c := range []prometheus.Collector{m.items, m.relaxed, m.external, m.rejected, m.seconds} {
-		if err := reg.Register(c); err != nil {
-			return m, err
-		}
-	}
-	return m, nil
+	return m, s.Err()
 }
 
 // composed counts a composed chunk.
-func (m metrics) composed(c *composition) {
+func (m measures) composed(c *composition) {
 	for i := range c.result.Items {
 		m.items.WithLabelValues(c.Feed, c.arm, sourceLabel(c.rules, c.result.Items[i].Source)).Inc()
 	}
@@ -57,7 +46,7 @@ func (m metrics) composed(c *composition) {
 }
 
 // called counts the outcome of a call to an external service, or of a lookup of embeddings.
-func (m metrics) called(service string, err error) {
+func (m measures) called(service string, err error) {
 	m.external.WithLabelValues(service, outcomeOf(err)).Inc()
 }
 
