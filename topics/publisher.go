@@ -2,6 +2,7 @@ package topics
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -130,6 +131,23 @@ func (p *Publisher) SendDeadLetter(ctx context.Context, group string, r *kgo.Rec
 		return fmt.Errorf("send dead letter of %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)
 	}
 	return nil
+}
+
+// DeadLetterSender accepts records that cannot be read. *Publisher implements it.
+type DeadLetterSender interface {
+	// SendDeadLetter returns when the dead letter is acknowledged.
+	SendDeadLetter(ctx context.Context, group string, r *kgo.Record, reason string) error
+}
+
+// SendIfBad sends a record to the dead-letter topic, and counts it, if err is a *schemas.BadRecordError. It returns any other
+// error.
+func SendIfBad(ctx context.Context, to DeadLetterSender, group string, r *kgo.Record, err error, sent func()) error {
+	bad, ok := errors.AsType[*schemas.BadRecordError](err)
+	if !ok {
+		return fmt.Errorf("read %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)
+	}
+	sent()
+	return to.SendDeadLetter(ctx, group, r, bad.Reason)
 }
 
 func send[T any](ctx context.Context, p *Publisher, s Stream[T], key string, rec *T, headers ...kgo.RecordHeader) error {

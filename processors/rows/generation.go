@@ -86,9 +86,6 @@ func (g *groupRun) confirms(ctx context.Context, mark generation.Mark) (bool, er
 	return g.generations.Confirms(ctx, mark)
 }
 
-// beginEmission decides whether the next record, of an input, emits.
-func (p *partition) beginEmission(input int) { p.state.silent = !p.emission.isActive(input) }
-
 // emit adds an output record of the record being processed, and returns it. A silent generation drops it and returns nil. A nil
 // value is a tombstone.
 func (s *state) emit(topic uint16, partition int32, key string, value []byte, originTime int64) *emit {

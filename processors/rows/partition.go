@@ -128,7 +128,7 @@ func (p *partition) fail(err error) {
 
 // process runs the callback of a record. It returns an error if the partition must stop. A bad record is not an error.
 func (p *partition) process(ctx goka.Context, input int, value []byte) error {
-	p.beginEmission(input)
+	p.state.silent = !p.emission.isActive(input)
 	if ctx.Key() == "" && value == nil {
 		if why, ok := topics.Unread(ctx.Headers()); ok {
 			p.run.r.log.Error("unreadable batch sent to the dead-letter topic", "topic", ctx.Topic(), "partition", p.id, "reason", why)
@@ -141,7 +141,7 @@ func (p *partition) process(ctx goka.Context, input int, value []byte) error {
 	if input == len(p.run.r.topo.inputs) {
 		return p.tick(ctx.Timestamp())
 	}
-	if retry, ok := p.retry(); ok && retry.IsForAnother(string(ctx.Topic()), p.run.r.topo.base) {
+	if retry, ok := topics.ParseRetry(ctx.Headers()[topics.RetryHeader]); ok && retry.IsForAnother(string(ctx.Topic()), p.run.r.topo.base) {
 		return nil
 	}
 	p.startTrace(ctx)
@@ -177,27 +177,18 @@ func (p *partition) originTime() int64 {
 	return p.record.Timestamp().UnixMicro()
 }
 
-// retry parses the header of a record that was published again for a group that failed to process it.
-func (p *partition) retry() (topics.Retry, bool) {
-	return topics.ParseRetry(p.record.Headers()[topics.RetryHeader])
-}
-
 // sendToDeadLetters sends the record being processed to the dead-letter topic if err is a *schemas.BadRecordError. It
 // returns any other error.
 func (p *partition) sendToDeadLetters(err error, key, value []byte) error {
-	var bad *schemas.BadRecordError
-	if !errors.As(err, &bad) {
+	bad, ok := errors.AsType[*schemas.BadRecordError](err)
+	if !ok {
 		return err
 	}
-	deadLetter := schemas.DeadLetter{
-		Topic: string(p.record.Topic()), Partition: p.id, Offset: p.record.Offset(), Group: p.run.r.topo.base,
-		Reason: bad.Reason, Time: schemas.MicrosOf(p.record.Timestamp()), Key: key, Value: value,
-	}
-	if retry, ok := p.retry(); ok {
-		deadLetter.Attempts, deadLetter.FirstPartition, deadLetter.FirstOffset = retry.Attempt, retry.Partition, retry.Offset
-	}
-	deadLetter.Cut()
-	framed, err := p.run.r.env.Streams.DeadLetters.Encode(&deadLetter)
+	deadLetter := topics.NewDeadLetter(p.run.r.topo.base, &kgo.Record{
+		Topic: string(p.record.Topic()), Partition: p.id, Offset: p.record.Offset(), Timestamp: p.record.Timestamp(), Key: key, Value: value,
+		Headers: []kgo.RecordHeader{{Key: topics.RetryHeader, Value: p.record.Headers()[topics.RetryHeader]}},
+	}, bad.Reason)
+	framed, err := p.run.r.env.Streams.DeadLetters.Encode(deadLetter)
 	if err != nil {
 		return fmt.Errorf("encode dead letter: %w", err)
 	}

@@ -26,12 +26,6 @@ type Writer interface {
 	Sweep(deleted func(schemas.UserID) bool) error
 }
 
-// DeadLetters accepts records that cannot be read. *topics.Publisher implements it.
-type DeadLetters interface {
-	// SendDeadLetter returns when the dead letter is acknowledged.
-	SendDeadLetter(ctx context.Context, group string, r *kgo.Record, reason string) error
-}
-
 // SinkDeps are the dependencies of a Sink.
 type SinkDeps struct {
 	Kafka       topics.Kafka
@@ -39,7 +33,7 @@ type SinkDeps struct {
 	Instance    string // name of the process, unique among the running ones
 	Store       Writer // of this process
 	Deleted     DeletedUsers
-	DeadLetters DeadLetters
+	DeadLetters topics.DeadLetterSender
 	Metrics     *Metrics
 	Now         func() time.Time
 }
@@ -129,7 +123,8 @@ func (s *Sink) process(ctx context.Context, records []*kgo.Record, to topics.Che
 	batch := Batch{Checkpoint: to}
 	for _, r := range records {
 		if err := s.inputs[r.Topic](&batch, r); err != nil {
-			if err := s.sendToDeadLetters(ctx, r, err); err != nil {
+			count := s.deps.Metrics.bad.WithLabelValues(r.Topic).Inc
+			if err := topics.SendIfBad(ctx, s.deps.DeadLetters, topics.Features, r, err, count); err != nil {
 				return err
 			}
 		}
@@ -154,16 +149,6 @@ func (s *Sink) noteArrivals(records []*kgo.Record) {
 	if first < math.MaxInt64 {
 		s.deps.Metrics.endToEnd.Observe(max(0, s.deps.Now().Sub(first.Time()).Seconds()))
 	}
-}
-
-// sendToDeadLetters sends a bad record to the dead-letter topic. It returns any other error.
-func (s *Sink) sendToDeadLetters(ctx context.Context, r *kgo.Record, err error) error {
-	var bad *schemas.BadRecordError
-	if !errors.As(err, &bad) {
-		return fmt.Errorf("read %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)
-	}
-	s.deps.Metrics.bad.WithLabelValues(r.Topic).Inc()
-	return s.deps.DeadLetters.SendDeadLetter(ctx, topics.Features, r, bad.Reason)
 }
 
 // input reads one record of a topic into a batch.

@@ -43,17 +43,17 @@ func newWire(t testing.TB) *wire {
 // first is the instance name of the process in tests with a single sink.
 const first = "127.0.0.1:1"
 
-func (w *wire) sink(t testing.TB, store Writer, deadLetters DeadLetters) *Sink {
+func (w *wire) sink(t testing.TB, store Writer, deadLetters topics.DeadLetterSender) *Sink {
 	t.Helper()
 	return w.sinkOf(t, first, store, deadLetters)
 }
 
-func (w *wire) sinkOf(t testing.TB, instance string, store Writer, deadLetters DeadLetters) *Sink {
+func (w *wire) sinkOf(t testing.TB, instance string, store Writer, deadLetters topics.DeadLetterSender) *Sink {
 	t.Helper()
 	return sinkWith(t, w.deps(instance, store, deadLetters))
 }
 
-func (w *wire) deps(instance string, store Writer, deadLetters DeadLetters) SinkDeps {
+func (w *wire) deps(instance string, store Writer, deadLetters topics.DeadLetterSender) SinkDeps {
 	return SinkDeps{
 		Kafka: w.Kafka, Streams: w.Streams, Instance: instance, Store: store, DeadLetters: deadLetters, Metrics: w.metrics, Deleted: deleted{},
 		Now: func() time.Time { return now.Time() },

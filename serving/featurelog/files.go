@@ -17,17 +17,11 @@ import (
 	"github.com/smartfeed/smartfeed/topics"
 )
 
-// DeadLetters accepts records that cannot be read. *topics.Publisher implements it.
-type DeadLetters interface {
-	// SendDeadLetter returns when the dead letter is acknowledged.
-	SendDeadLetter(ctx context.Context, group string, r *kgo.Record, reason string) error
-}
-
 // FilesDeps are the dependencies of Files.
 type FilesDeps struct {
 	Kafka       topics.Kafka
 	Stream      topics.Stream[schemas.LoggedFeatures]
-	DeadLetters DeadLetters
+	DeadLetters topics.DeadLetterSender
 	Metrics     *Metrics
 }
 
@@ -134,13 +128,8 @@ func (f *Files) handle(ctx context.Context, records []*kgo.Record) error {
 // take adds a record to the last file of its partition. For another date, it writes this file and starts a new one.
 func (f *Files) take(ctx context.Context, r *kgo.Record, last map[int32]*file) error {
 	rec, err := f.deps.Stream.Decode(r.Value)
-	var bad *schemas.BadRecordError
-	switch {
-	case errors.As(err, &bad):
-		f.deps.Metrics.bad.Inc()
-		return f.deps.DeadLetters.SendDeadLetter(ctx, topics.FeatureFiles, r, bad.Reason)
-	case err != nil:
-		return fmt.Errorf("read %s/%d/%d: %w", r.Topic, r.Partition, r.Offset, err)
+	if err != nil {
+		return topics.SendIfBad(ctx, f.deps.DeadLetters, topics.FeatureFiles, r, err, f.deps.Metrics.bad.Inc)
 	}
 	to, date := last[r.Partition], rec.Logged.Time().Format(time.DateOnly)
 	if to != nil && to.date != date {
