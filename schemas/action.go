@@ -1,11 +1,11 @@
 package schemas
 
 import (
-	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/smartfeed/smartfeed/internal/settings"
 )
 
 // ActionEvent is a record of the topic actions: a view, closeup, click, save or other action on a pin. Key: the pin.
@@ -42,17 +42,12 @@ func (v Verbs) With(more Verbs) Verbs {
 // Validate returns an error that joins all problems. A name has 1-64 bytes without control characters and is not
 // "impression", which counts impressions. A weight is finite.
 func (v Verbs) Validate() error {
-	var errs []error
+	var problems settings.Problems
 	for _, verb := range slices.Sorted(maps.Keys(v)) {
-		if err := checkText(string(verb), MaxVerbBytes); err != nil {
-			errs = append(errs, fmt.Errorf("verb %s: %w", quote(string(verb)), err))
-		}
-		if verb == ImpressionCount {
-			errs = append(errs, fmt.Errorf("verb %q: the name is reserved for impressions", verb))
-		}
-		if w := v[verb]; math.IsNaN(w) || math.IsInf(w, 0) {
-			errs = append(errs, fmt.Errorf("verb %s: weight %g is not finite", quote(string(verb)), w))
-		}
+		name, weight, err := quote(string(verb)), v[verb], checkText(string(verb), MaxVerbBytes)
+		problems.Want(err == nil, "verb %s: %w", name, err)
+		problems.Want(verb != ImpressionCount, "verb %q: the name is reserved for impressions", verb)
+		problems.Want(!math.IsNaN(weight) && !math.IsInf(weight, 0), "verb %s: weight %g is not finite", name, weight)
 	}
-	return errors.Join(errs...)
+	return problems.Err()
 }

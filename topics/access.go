@@ -2,7 +2,6 @@ package topics
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,26 +42,21 @@ const (
 
 // Validate reports every value that is out of its bounds or conflicts with another.
 func (c ClientConfig) Validate() error {
-	problems := []error{settings.Under("tls", c.TLS.Validate()), settings.Under("sasl", c.SASL.Validate())}
-	if c.SASL.Mechanism == Plain && !c.TLS.Enabled {
-		problems = append(problems, errors.New("sasl.mechanism: PLAIN sends the password itself: set tls.enabled, or use SCRAM-SHA-512"))
-	}
-	if strings.TrimSpace(c.Rack) != c.Rack || len(c.Rack) > 255 {
-		problems = append(problems, fmt.Errorf("rack: %q: want at most 255 bytes without surrounding space", c.Rack))
-	}
-	return errors.Join(problems...)
+	problems := settings.Problems{settings.Under("tls", c.TLS.Validate()), settings.Under("sasl", c.SASL.Validate())}
+	problems.Want(c.SASL.Mechanism != Plain || c.TLS.Enabled,
+		"sasl.mechanism: PLAIN sends the password itself: set tls.enabled, or use SCRAM-SHA-512")
+	problems.Want(strings.TrimSpace(c.Rack) == c.Rack && len(c.Rack) <= 255,
+		"rack: %q: want at most 255 bytes without surrounding space", c.Rack)
+	return problems.Err()
 }
 
 // Validate reports every value that conflicts with another.
 func (s SASL) Validate() error {
-	problems := []error{s.Login.Validate()}
-	if known := []string{Plain, ScramSHA256, ScramSHA512}; s.Mechanism != "" && !slices.Contains(known, s.Mechanism) {
-		problems = append(problems, fmt.Errorf("mechanism: %q: want one of %s", s.Mechanism, strings.Join(known, ", ")))
-	}
-	if (s.Mechanism != "") != s.Given() {
-		problems = append(problems, errors.New("mechanism, user: both or neither are required"))
-	}
-	return errors.Join(problems...)
+	problems := settings.Problems{s.Login.Validate()}
+	known := []string{Plain, ScramSHA256, ScramSHA512}
+	problems.Want(s.Mechanism == "" || slices.Contains(known, s.Mechanism), "mechanism: %q: want one of %s", s.Mechanism, strings.Join(known, ", "))
+	problems.Want((s.Mechanism != "") == s.Given(), "mechanism, user: both or neither are required")
+	return problems.Err()
 }
 
 // Kafka returns the connection settings for brokers. It returns an error if a certificate file or a secret file cannot be

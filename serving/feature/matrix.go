@@ -2,12 +2,12 @@ package feature
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -52,17 +52,13 @@ func (a Answer) number(feature string, entities ...string) float64 {
 
 // CheckNumbers returns an error for each name that is not the name of a definition, or whose values are not numbers.
 func CheckNumbers(defs []Definition, names []string) error {
-	var problems []error
+	var problems settings.Problems
 	for _, name := range names {
 		i := slices.IndexFunc(defs, func(d Definition) bool { return d.Name == name })
-		switch {
-		case i < 0:
-			problems = append(problems, fmt.Errorf("feature %.64q is not defined", name))
-		case !defs[i].isNumber():
-			problems = append(problems, fmt.Errorf("the values of feature %s are not numbers", name))
-		}
+		problems.Want(i >= 0, "feature %.64q is not defined", name)
+		problems.Want(i < 0 || defs[i].isNumber(), "the values of feature %s are not numbers", name)
 	}
-	return errors.Join(problems...)
+	return problems.Err()
 }
 
 // isNumber reports whether the values of a feature are single numbers. The value of a pair is the number of the pin's group,

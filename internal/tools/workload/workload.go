@@ -14,7 +14,6 @@ package workload
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -40,15 +39,14 @@ func DefaultConfig(run string) Config {
 
 // Validate reports every value that is out of range.
 func (c Config) Validate() error {
-	problems := []error{
+	problems := settings.Problems{
 		settings.Within("--users", c.Users, 1, 100_000),
 		settings.Within("--pins", c.Pins, 0, 1000),
 		settings.Within("--limit", c.Limit, 1, 100),
 	}
-	if _, err := schemas.ParseUserID("user:" + c.Prefix + "-reader-100000"); err != nil {
-		problems = append(problems, fmt.Errorf("--prefix %q: %w", c.Prefix, err))
-	}
-	return errors.Join(problems...)
+	_, err := schemas.ParseUserID("user:" + c.Prefix + "-reader-100000")
+	problems.Want(err == nil, "--prefix %q: %w", c.Prefix, err)
+	return problems.Err()
 }
 
 func (c Config) author(i int) schemas.UserID {
