@@ -95,8 +95,7 @@ func (s *Server) deadLetters(p *parameters) computation {
 
 func (s *Server) retryKinds(*parameters) computation {
 	return func(ctx context.Context) (any, error) {
-		found, err := s.deps.DeadLetters.Kinds(ctx)
-		return schemas.List[schemas.RetryKind](found), err
+		return listOf(s.deps.DeadLetters.Kinds(ctx))
 	}
 }
 
@@ -106,8 +105,7 @@ func (s *Server) retriedDeadLetters(p *parameters) computation {
 		p.wrong("kind " + quote(kind) + ": want topic/group/words")
 	}
 	return func(ctx context.Context) (any, error) {
-		found, err := s.deps.DeadLetters.Retries(ctx, kind, state, limit)
-		return schemas.List[schemas.RetriedDeadLetter](found), err
+		return listOf(s.deps.DeadLetters.Retries(ctx, kind, state, limit))
 	}
 }
 

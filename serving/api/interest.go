@@ -43,8 +43,7 @@ func (s *Server) dictionary(p *parameters) computation {
 	state := oneOf(p, "state", []schemas.TermState{schemas.TermCandidate, schemas.TermAccepted, schemas.TermRejected, schemas.TermMerged, schemas.TermBlocked})
 	limit := p.limit(DefaultLimit, MaxDictionary)
 	return func(ctx context.Context) (any, error) {
-		found, err := s.deps.Dictionary.Terms(ctx, cmp.Or(state, schemas.TermCandidate), limit)
-		return schemas.List[schemas.DictionaryTerm](found), err
+		return listOf(s.deps.Dictionary.Terms(ctx, cmp.Or(state, schemas.TermCandidate), limit))
 	}
 }
 
@@ -139,10 +138,7 @@ func (s *Server) decision(req DecisionRequest) (d schemas.InterestDecision, prob
 
 func (s *Server) interests(p *parameters) computation {
 	user, limit := p.user(), p.limit(DefaultLimit, MaxDictionary)
-	return func(ctx context.Context) (any, error) {
-		found, err := s.deps.Dictionary.Interests(ctx, user, limit)
-		return schemas.List[schemas.UserInterest](found), err
-	}
+	return func(ctx context.Context) (any, error) { return listOf(s.deps.Dictionary.Interests(ctx, user, limit)) }
 }
 
 // engagement answers with the actions on an interest's pins by source.

@@ -35,6 +35,9 @@ type query func(p *parameters) computation
 // computation returns an answer, which is encoded as JSON.
 type computation func(ctx context.Context) (any, error)
 
+// listOf returns the result of a computation that returns a list, which JSON encodes as [] even if it is nil.
+func listOf[T any](found []T, err error) (any, error) { return schemas.List[T](found), err }
+
 // kind determines which limits apply to a call.
 type kind string
 

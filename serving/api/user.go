@@ -26,10 +26,7 @@ func (s *Server) users(p *parameters) computation {
 	if !strings.HasPrefix(prefix, kind) {
 		p.wrong("prefix " + quote(prefix) + ": want user:…")
 	}
-	return func(ctx context.Context) (any, error) {
-		found, err := s.deps.Directory.Users(ctx, prefix, limit)
-		return schemas.List[schemas.UserID](found), err
-	}
+	return func(ctx context.Context) (any, error) { return listOf(s.deps.Directory.Users(ctx, prefix, limit)) }
 }
 
 func (s *Server) graph(p *parameters) computation {
