@@ -91,38 +91,25 @@ type Explainer interface {
 	Why(ctx context.Context, r schemas.WhyRequest) (*schemas.Why, error)
 }
 
-// Materialized reads materialized feeds.
-type Materialized interface {
-	// Page returns at most n entries at positions below the given one, newest first, and the trim position. It omits
-	// entries that have not reached the store.
-	Page(ctx context.Context, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error)
-}
-
-// Present reads the current state that hides or shows materialized items.
-type Present interface {
-	Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]schemas.Card, error)
-	// Edges returns the known registers of user toward others, live and dead.
-	Edges(ctx context.Context, user schemas.UserID, others []schemas.ID) ([]schemas.Edge, error)
-	// DeletedUsers returns the deleted users among users.
-	DeletedUsers(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error)
-}
-
-// Lists reads the publications of a followee, newest first. next is the place to continue at, or "" at the end.
-type Lists interface {
-	List(ctx context.Context, followee schemas.Followee, from string, n int) (
-		pins []schemas.PinVersion, next string, err error)
-}
-
 // ErrStale is returned together with a value when the store lacks records that other parts of the system have already
 // applied. A block or a deletion may be among them. The caller may hide items because of the value, but must not show items
 // because the value does not hide them.
 var ErrStale = errors.New("the feed store lags")
 
-// Store is the feed store that answers read. Methods of Present and Lists may return a value together with ErrStale.
+// Store is the feed store that answers read. Methods other than Page may return a value together with ErrStale.
 type Store interface {
-	Materialized
-	Present
-	Lists
+	// Page returns at most n entries at positions below the given one, newest first, and the trim position. It omits
+	// entries that have not reached the store.
+	Page(ctx context.Context, user schemas.UserID, below int64, n int) ([]schemas.FeedEntry, int64, error)
+	// Cards returns the newest cards of pins.
+	Cards(ctx context.Context, pins []schemas.PinID) (map[schemas.PinID]schemas.Card, error)
+	// Edges returns the known registers of user toward others, live and dead.
+	Edges(ctx context.Context, user schemas.UserID, others []schemas.ID) ([]schemas.Edge, error)
+	// DeletedUsers returns the deleted users among users.
+	DeletedUsers(ctx context.Context, users []schemas.UserID) (map[schemas.UserID]bool, error)
+	// List returns the publications of a followee, newest first. next is the place to continue at, or "" at the end.
+	List(ctx context.Context, followee schemas.Followee, from string, n int) (
+		pins []schemas.PinVersion, next string, err error)
 }
 
 // ServedLog publishes the items shown by visits.
