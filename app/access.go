@@ -164,13 +164,3 @@ func (a *admin) requireToken(h http.Handler) http.Handler {
 		h.ServeHTTP(w, r)
 	})
 }
-
-// closeListener closes a listener unless its server has closed it.
-func closeListener(l net.Listener) func() error {
-	return func() error {
-		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-			return fmt.Errorf("close %s: %w", l.Addr(), err)
-		}
-		return nil
-	}
-}

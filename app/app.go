@@ -113,11 +113,6 @@ func (p *App) component(name string, run func(context.Context) error) {
 	p.components = append(p.components, processors.Component{Name: name, Run: run})
 }
 
-// frontComponent adds a component that answers requests. It stops before the other components.
-func (p *App) frontComponent(name string, run func(context.Context) error) {
-	p.components = append(p.components, processors.Component{Name: name, Run: run, Serves: true})
-}
-
 // onClose makes Close call f, before the functions of earlier calls.
 func (p *App) onClose(f func() error) { p.closers = append(p.closers, f) }
 

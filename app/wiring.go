@@ -15,6 +15,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/otlp"
 	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/internal/progress"
+	"github.com/smartfeed/smartfeed/processors"
 	"github.com/smartfeed/smartfeed/processors/interests"
 	"github.com/smartfeed/smartfeed/processors/pools/generator"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -333,7 +334,7 @@ func (p *App) openServer(context.Context) error {
 		return err
 	}
 	p.onClose(p.server.Close)
-	p.frontComponent("http", p.server.Run)
+	p.components = append(p.components, processors.Component{Name: "http", Run: p.server.Run, Serves: true}) // stops before the others
 	return p.openAdmin()
 }
 
@@ -365,7 +366,7 @@ func (p *App) openAdmin() error {
 	if err != nil {
 		return err
 	}
-	p.onClose(closeListener(a.listener))
+	p.onCloseDo(func() { _ = a.listener.Close() }) // fails only if Run has closed it
 	p.component("admin", a.Run)
 	return nil
 }
