@@ -205,7 +205,7 @@ func (g *group) expire(tx *rows.Tx, common rows.Owner, name []byte, _ time.Time)
 			common.SetTimer(at, name)
 			return nil
 		}
-		deleteAll(common, sequenceName(user, d))
+		rows.DeleteAll(common, sequenceName(user, d), 0)
 	}
 }
 
@@ -239,13 +239,6 @@ func (g *group) deletion(tx *rows.Tx, d *schemas.DeletedUser) error {
 		common.DropTimer(g.expiry(d.User, oldest), sequences(d.User))
 	}
 	common.Delete(rows.Name(rowUser, d.User))
-	deleteAll(common, sequences(d.User))
+	rows.DeleteAll(common, sequences(d.User), 0)
 	return nil
-}
-
-// deleteAll deletes the rows with a prefix.
-func deleteAll(common rows.Owner, prefix []byte) {
-	for _, name := range rows.LoadNames(common, prefix, 0) {
-		common.Delete(name)
-	}
 }

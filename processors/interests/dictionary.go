@@ -116,7 +116,7 @@ func (d dictionary) admit() term {
 
 // drop deletes a term whose rank is already deleted.
 func (d dictionary) drop(name string) {
-	deleteAll(d.own, authorPrefix(name), d.cfg.MaxAuthors)
+	rows.DeleteAll(d.own, authorPrefix(name), d.cfg.MaxAuthors)
 	d.own.Delete(rows.Name(rowTerm, name))
 }
 

@@ -264,7 +264,7 @@ func (g *group) deletion(tx *rows.Tx, d *schemas.DeletedUser) error {
 	for p := range tx.Partitions() {
 		g.out.Add(tx, p, *d, len(d.User)+numbers)
 	}
-	deleteAll(tx.Own(), []byte{rowInterest}, 0)
+	rows.DeleteAll(tx.Own(), []byte{rowInterest}, 0)
 	return nil
 }
 
@@ -276,7 +276,7 @@ func (g *group) marks(tx *rows.Tx, m *schemas.InterestMarks) error {
 	d := dictionary{tx: tx, own: tx.Of(g.owners[tx.Partition()]), cfg: g.cfg}
 	for _, u := range m.Deleted {
 		g.deleted.Note(u.User, u.Time)
-		deleteAll(tx.Common(), g.shown(tx, u.User).prefix(), 0) // their timers find no rows
+		rows.DeleteAll(tx.Common(), g.shown(tx, u.User).prefix(), 0) // their timers find no rows
 	}
 	for _, t := range m.Terms {
 		d.apply(t)

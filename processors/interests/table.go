@@ -50,13 +50,6 @@ func termsOf(own rows.Owner) pinTerms {
 	return s
 }
 
-// deleteAll deletes the rows whose names start with a prefix, at most limit of them; 0: all.
-func deleteAll(own rows.Owner, prefix []byte, limit int) {
-	for _, name := range rows.LoadNames(own, prefix, limit) {
-		own.Delete(name)
-	}
-}
-
 // maxMarks bounds the marks of a record. With the longest ids, a mark takes about 800 bytes, so they fit.
 const maxMarks = 500
 

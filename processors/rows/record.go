@@ -91,6 +91,13 @@ func LoadNames(o Owner, prefix []byte, limit int) [][]byte {
 	return names
 }
 
+// DeleteAll deletes the first limit rows whose names start with prefix, or all if limit is 0.
+func DeleteAll(o Owner, prefix []byte, limit int) {
+	for _, name := range LoadNames(o, prefix, limit) {
+		o.Delete(name)
+	}
+}
+
 // PutValue writes a row of a packed type.
 func PutValue[T any, R packed.Row[T]](o Owner, row []byte, value R) {
 	if o.tx.open() {
