@@ -167,8 +167,7 @@ func (s *Service) post(ctx context.Context, request Body, response *Body, values
 	}
 	res, err := s.client.Do(req)
 	if err != nil {
-		var failed *url.Error // its text contains the whole URL
-		if errors.As(err, &failed) {
+		if failed, ok := errors.AsType[*url.Error](err); ok { // its text contains the whole URL
 			err = failed.Err
 		}
 		return err

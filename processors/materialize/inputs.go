@@ -111,8 +111,7 @@ func (s *Sink) decode(ctx context.Context, publisher *topics.Publisher, records 
 			continue
 		}
 		err := s.inputs[r.Topic](&b, r)
-		var bad *schemas.BadRecordError
-		if errors.As(err, &bad) {
+		if bad, ok := errors.AsType[*schemas.BadRecordError](err); ok {
 			s.deadLetters.WithLabelValues(r.Topic).Inc()
 			err = publisher.SendDeadLetter(ctx, s.group, r, bad.Reason)
 		}

@@ -126,8 +126,7 @@ func (s *Sink) Run(ctx context.Context) error {
 	if err == nil {
 		s.inFlight.Store(0) // other processes own the partitions
 	}
-	var changed *topics.ChangedTopicError
-	if errors.As(err, &changed) {
+	if _, changed := errors.AsType[*topics.ChangedTopicError](err); changed {
 		return fmt.Errorf("%w; the %s feed store lacks the lost records: copy it from the other store or a backup, stop every process "+
 			"that fills this one, run \"smartfeed feed-store refill --store %s\", and start them", err, s.storeName(), s.storeName())
 	}

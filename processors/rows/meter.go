@@ -153,8 +153,7 @@ func register[C prometheus.Collector](f *family, c C) C {
 		return c
 	}
 	err := f.reg.Register(c)
-	var again prometheus.AlreadyRegisteredError
-	if errors.As(err, &again) {
+	if again, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
 		if before, ok := again.ExistingCollector.(C); ok {
 			return before
 		}

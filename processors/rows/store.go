@@ -61,8 +61,7 @@ func (s *store) damaged(err error) {
 
 // backgroundError records that a flush or compaction has failed. Pebble retries it forever and keeps the rows in memory.
 func (s *store) backgroundError(err error) {
-	var system syscall.Errno
-	if !errors.As(err, &system) {
+	if _, ok := errors.AsType[syscall.Errno](err); !ok {
 		s.log.Warn("store: flush or compaction failed", "dir", s.dir, "error", err)
 		return
 	}

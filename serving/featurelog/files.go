@@ -63,8 +63,7 @@ func (f *Files) Run(ctx context.Context) error {
 		Kafka: f.deps.Kafka, Group: topics.FeatureFiles, Topics: []string{f.deps.Stream.Name},
 		MaxAge: f.cfg.MaxFileAge, MaxBytes: int(f.cfg.MaxFileBytes),
 	}, f.handle)
-	var changed *topics.ChangedTopicError
-	if errors.As(err, &changed) { // only training data is affected: the process keeps answering, and this component retries
+	if _, changed := errors.AsType[*topics.ChangedTopicError](err); changed { // only training data is affected: the process keeps answering, and this component retries
 		err = fmt.Errorf("%v; the files lack these records: set the group back with "+ //nolint:errorlint // not to be fatal
 			"\"kafka-consumer-groups.sh --group %s --topic %s --reset-offsets --to-earliest --execute\"", err, topics.FeatureFiles, f.deps.Stream.Name)
 	}
@@ -90,8 +89,7 @@ func (f *Files) resume(ctx context.Context) error {
 		written.Set(name, partition, topics.PartitionCheckpoint{Topic: known, Next: offset})
 	}
 	at, err := topics.Resume(ctx, f.deps.Kafka, []string{name}, written)
-	var changed *topics.ChangedTopicError
-	if errors.As(err, &changed) {
+	if _, changed := errors.AsType[*topics.ChangedTopicError](err); changed {
 		return fmt.Errorf("%w; move the content of %s elsewhere, or set feature_log.dir to another directory", err, f.cfg.Dir)
 	}
 	f.topic, f.next = at[name][0].Topic, next
