@@ -158,9 +158,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	if err := o.Config.Check(o.Role, o.Groups...); err != nil {
 		return nil, err
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return openParts(ctx, o, parts)
 }
 

@@ -4,6 +4,7 @@
 package processors
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"github.com/smartfeed/smartfeed/internal/convert"
 )
 
 // Component is a long-running task of the process. Run blocks until its context ends, and can be called again after it
@@ -74,14 +77,10 @@ type Supervisor struct {
 
 // NewSupervisor returns a supervisor of components. If log is nil, nothing is logged.
 func NewSupervisor(backoff Backoff, log *slog.Logger, components ...Component) *Supervisor {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
+	return &Supervisor{
+		components: components, backoff: backoff, log: cmp.Or(log, slog.New(slog.DiscardHandler)),
+		states: convert.All(components, func(p Component) ComponentState { return ComponentState{Name: p.Name, Condition: Idle} }),
 	}
-	s := &Supervisor{components: components, backoff: backoff, log: log, states: make([]ComponentState, len(components))}
-	for i, p := range components {
-		s.states[i] = ComponentState{Name: p.Name, Condition: Idle}
-	}
-	return s
 }
 
 // Run runs all components until ctx ends. It then stops the components that serve requests, waits for them, and stops the

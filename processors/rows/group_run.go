@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,9 +66,7 @@ func (g *groupRun) abandoned() bool { return errors.Is(context.Cause(g.ctx), Err
 // stop ends Run, which returns the error of the first call.
 func (g *groupRun) stop(err error) {
 	g.mu.Lock()
-	if g.cause == nil {
-		g.cause = err
-	}
+	g.cause = cmp.Or(g.cause, err)
 	g.mu.Unlock()
 	g.cancel(err)
 }

@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,9 +114,7 @@ func (p *partition) isFull() bool {
 // fail stops the partition: it accepts no more records, commits the pending batch, and makes Run return err. If the
 // consumer-group session has already ended, err is a consequence of that and is only logged. mu is held.
 func (p *partition) fail(err error) {
-	if p.err == nil {
-		p.err = err
-	}
+	p.err = cmp.Or(p.err, err)
 	_ = p.store.check(err) // if a file is damaged, Close deletes the store
 	p.capacity.Broadcast()
 	wake(p.wakeup)

@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,17 +75,14 @@ func New(cfg Config, env Env, g Group) (*Runner, error) {
 		return nil, fmt.Errorf("rows: %w", err)
 	}
 	r := &Runner{
-		cfg: cfg, env: env, topo: topo, shared: env.Shared, log: env.Log, freeBytes: freeBytes, fs: vfs.Default, idleAfter: idleAfter,
+		cfg: cfg, env: env, topo: topo, shared: env.Shared, freeBytes: freeBytes, fs: vfs.Default, idleAfter: idleAfter,
 		recordPool: sync.Pool{New: func() any { return new(transactionRecords) }},
 		slots:      make([]slot, env.Kafka.Partitions),
-	}
-	if r.log == nil {
-		r.log = slog.New(slog.DiscardHandler)
 	}
 	if !env.Kafka.Embedded { // the embedded broker keeps tombstones
 		r.maxOffline = maxStoreOffline
 	}
-	r.log = r.log.With("group", g.Name)
+	r.log = cmp.Or(env.Log, slog.New(slog.DiscardHandler)).With("group", g.Name)
 	if r.shared == nil {
 		if r.shared, err = NewShared(cfg); err != nil {
 			return nil, err

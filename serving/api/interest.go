@@ -115,10 +115,7 @@ func (s *Server) decision(req DecisionRequest) (d schemas.InterestDecision, prob
 	switch req.State {
 	case schemas.TermAccepted:
 		blocked("term", d.Term)
-		d.Interest = req.Interest
-		if d.Interest == "" {
-			d.Interest = schemas.InterestID("interest:" + d.Term)
-		}
+		d.Interest = cmp.Or(req.Interest, schemas.InterestID("interest:"+d.Term))
 		if _, err := schemas.ParseInterestID(string(d.Interest)); err != nil {
 			wrong(false, "interest: "+err.Error())
 		}

@@ -124,10 +124,7 @@ func Start(ctx context.Context, cfg Config, log *slog.Logger) (_ *Server, err er
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("embedded: %w", err)
 	}
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	s := &Server{cfg: cfg, log: log, done: make(chan struct{})}
+	s := &Server{cfg: cfg, log: cmp.Or(log, slog.New(slog.DiscardHandler)), done: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			s.release()
