@@ -9,6 +9,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/status"
+	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -36,10 +37,8 @@ func (p *App) storeOf(name, kind string, connected func() bool) {
 const statusTimeout = 2 * time.Second
 
 func (p *App) status(ctx context.Context) any {
-	s := status.Status{Process: p.processState(), Dir: absolute(p.cfg.Dir), Stores: []status.Store{}}
-	for _, store := range p.stores {
-		s.Stores = append(s.Stores, store())
-	}
+	stores := convert.All(p.stores, func(store func() status.Store) status.Store { return store() })
+	s := status.Status{Process: p.processState(), Dir: absolute(p.cfg.Dir), Stores: stores}
 	limited, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	var flows []topics.Flow
@@ -79,12 +78,10 @@ func (p *App) readerGroups() []string {
 // processState returns the state of this process.
 func (p *App) processState() status.Process {
 	missing := p.missing()
-	s := status.Process{Groups: []status.Group{}, State: status.State{
+	groups := convert.All(p.runningGroups(), func(g *rows.Runner) status.Group { return status.NewGroup(g.Status()) })
+	s := status.Process{Groups: groups, State: status.State{
 		Version: Version(), Ready: len(missing) == 0, Missing: missing, Components: p.supervisor.State(), Reloads: p.reloadStates(),
 	}}
-	for _, g := range p.runningGroups() {
-		s.Groups = append(s.Groups, status.NewGroup(g.Status()))
-	}
 	if p.local != nil {
 		s.Shares = p.local.FeedShares()
 	}

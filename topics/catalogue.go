@@ -118,10 +118,7 @@ const (
 // logged visits for p.VisitLog, ticks for 24 hours, and everything else for a week.
 func Catalogue(p Profile) []Topic {
 	p = p.withDefaults()
-	var all []Topic
-	for _, row := range new(Streams).rows(p) {
-		all = append(all, row.complete())
-	}
+	all := convert.All(new(Streams).rows(p), row.complete)
 	for _, group := range RowGroups() {
 		all = append(all, groupTopics(group)...)
 	}

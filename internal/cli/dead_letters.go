@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/serving/api"
 )
@@ -49,10 +50,7 @@ func printDeadLetters(out io.Writer, list []api.DeadLetter) error {
 		Time time.Time `json:"time"` // instead of that of the dead letter, which is a number in JSON
 		api.DeadLetter
 	}
-	rows := []row{}
-	for _, l := range list {
-		rows = append(rows, row{l.Time.Time(), l})
-	}
+	rows := convert.All(list, func(l api.DeadLetter) row { return row{l.Time.Time(), l} })
 	columns := []string{"time", "topic", "dead_letter_partition", "dead_letter_offset", "group", "retried", "reason", "unreadable"}
 	return printTables(out, rows, columns)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -124,9 +125,7 @@ func (p *program) eraseAgain(cmd *cobra.Command, args []string) (ops.ErasedAgain
 		if err != nil {
 			return ops.ErasedAgain{}, err
 		}
-		for _, d := range list {
-			users = append(users, d.User)
-		}
+		users = convert.All(list, func(d schemas.DeletedUser) schemas.UserID { return d.User })
 	}
 	return ops.Eraser{Setup: setup, Streams: streams, Operator: command.Operator("")}.Again(cmd.Context(), users)
 }

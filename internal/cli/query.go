@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/serving/feed"
@@ -272,10 +273,7 @@ func whyLine(w *schemas.Why) string {
 func joined(ids []schemas.ID) string { return strings.Join(schemas.Strings(ids), " ") }
 
 func scoreParts(parts map[string]float64) string {
-	var texts []string
-	for _, name := range slices.Sorted(maps.Keys(parts)) {
-		texts = append(texts, name+" "+score(parts[name]))
-	}
+	texts := convert.All(slices.Sorted(maps.Keys(parts)), func(name string) string { return name + " " + score(parts[name]) })
 	return strings.Join(texts, ", ")
 }
 

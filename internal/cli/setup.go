@@ -14,6 +14,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/progress"
 	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/serving/client"
@@ -149,13 +150,10 @@ func (p *program) ask(cmd *cobra.Command, r request) (answer json.RawMessage, er
 
 // explained returns an error with each problem of a rejected request on its own line, if there are several.
 func explained(err error) error {
-	var refused *client.Error
-	if !errors.As(err, &refused) || len(refused.Errors) < 2 {
+	refused, ok := errors.AsType[*client.Error](err)
+	if !ok || len(refused.Errors) < 2 {
 		return err
 	}
-	problems := []error{err}
-	for _, one := range refused.Errors {
-		problems = append(problems, errors.New("  "+printed(one)))
-	}
-	return errors.Join(problems...)
+	problems := convert.All(refused.Errors, func(one string) error { return errors.New("  " + printed(one)) })
+	return errors.Join(slices.Insert(problems, 0, err)...)
 }

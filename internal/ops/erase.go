@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/ops/generations"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -314,12 +315,11 @@ func (e Eraser) publish(ctx context.Context, users ...schemas.UserID) error {
 	defer p.Close()
 	p.Operator = e.Operator
 	for some := range slices.Chunk(users, 1000) {
-		lines := make([]schemas.Line, len(some))
-		for i, user := range some {
-			lines[i] = schemas.Line{Stream: topics.Users, Key: string(user), Event: &schemas.UserEvent{Event: schemas.Event{
+		lines := convert.All(some, func(user schemas.UserID) schemas.Line {
+			return schemas.NewLine(&schemas.UserEvent{Event: schemas.Event{
 				ID: "erase-" + rand.Text(), Time: schemas.MicrosOf(time.Now()), Actor: user, Verb: schemas.Delete, Object: schemas.ID(user),
-			}}}
-		}
+			}})
+		})
 		if err := p.Publish(ctx, lines); err != nil {
 			return err
 		}

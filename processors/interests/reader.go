@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -109,9 +110,7 @@ func (r Reader) Engagement(ctx context.Context, interest schemas.InterestID, day
 	if err != nil {
 		return nil, fmt.Errorf("read engagement of %s: %w", interest, err)
 	}
-	list := []schemas.SourceEngagement{}
-	for _, source := range slices.Sorted(maps.Keys(bySource)) {
-		list = append(list, schemas.SourceEngagement{Source: schemas.Source(source), Counts: bySource[source]})
-	}
-	return list, nil
+	return convert.All(slices.Sorted(maps.Keys(bySource)), func(source string) schemas.SourceEngagement {
+		return schemas.SourceEngagement{Source: schemas.Source(source), Counts: bySource[source]}
+	}), nil
 }

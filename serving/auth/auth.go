@@ -19,11 +19,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -46,11 +48,7 @@ func EventsOf(stream string) string { return Events + ":" + stream }
 
 // Scopes returns all scopes.
 func Scopes() []string {
-	scopes := []string{Feed, Features, Events}
-	for _, stream := range schemas.InputStreams() {
-		scopes = append(scopes, EventsOf(stream))
-	}
-	return append(scopes, DeleteUsers, Operate, View)
+	return slices.Concat([]string{Feed, Features, Events}, convert.All(schemas.InputStreams(), EventsOf), []string{DeleteUsers, Operate, View})
 }
 
 // Config configures authentication. Without a key set and a secret, authentication is disabled.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -259,11 +260,7 @@ func (d *Definition) largest(groups []Counted) []Counted {
 
 // Paths returns every path that the definition reads.
 func (d Definition) Paths() []Path {
-	var all []Path
-	for _, c := range d.Where {
-		all = append(all, c.Path)
-	}
-	all = append(all, d.GroupBy...)
+	all := append(convert.All(d.Where, func(c Condition) Path { return c.Path }), d.GroupBy...)
 	if !d.Of.isZero() {
 		all = append(all, d.Of)
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -177,10 +178,7 @@ func (q query) compares() bool {
 }
 
 func (q query) paired() []schemas.PinID {
-	var pins []schemas.PinID
-	for _, p := range q.pairs {
-		pins = append(pins, p.Pin)
-	}
+	pins := convert.All(q.pairs, func(p UserPin) schemas.PinID { return p.Pin })
 	slices.Sort(pins)
 	return slices.Compact(pins)
 }
@@ -263,9 +261,7 @@ func (f *findings) note(ctx context.Context, t task, note func(*findings), err e
 		for _, e := range t.entities {
 			f.failed[e] = Failed
 		}
-		if f.err == nil {
-			f.err = err
-		}
+		f.err = cmp.Or(f.err, err)
 	default:
 		note(f)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
@@ -203,11 +204,7 @@ func equal(a, b schemas.FeatureValue) bool {
 
 // Report returns the drifts, by feature.
 func (v *Verifier) Report() []Drift {
-	all := make([]Drift, 0, len(v.drifts))
-	for _, name := range slices.Sorted(maps.Keys(v.drifts)) {
-		all = append(all, *v.drifts[name])
-	}
-	return all
+	return convert.All(slices.Sorted(maps.Keys(v.drifts)), func(name string) Drift { return *v.drifts[name] })
 }
 
 // Bad returns the number of values whose difference late actions do not explain.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/smartfeed/smartfeed/internal/command"
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -86,10 +87,7 @@ func (l *dryRegistry) report(s schemas.RegistrySettings, found *Findings) {
 
 // few formats the first elements of a list.
 func few[T any](list []T, text func(T) string) string {
-	var texts []string
-	for _, one := range list[:min(4, len(list))] {
-		texts = append(texts, text(one))
-	}
+	texts := convert.All(list[:min(4, len(list))], text)
 	if more := len(list) - len(texts); more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(texts, ", "), more)
 	}

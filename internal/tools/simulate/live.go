@@ -95,8 +95,7 @@ func (l *live) post(author int, now schemas.Micros) schemas.Line {
 }
 
 func (l *live) edge(v schemas.Verb, actor int, followee schemas.ID, now schemas.Micros) schemas.Line {
-	e := &schemas.FollowEvent{Event: l.event(l.eventID(), now, actor, v, followee)}
-	return schemas.NewLine(e)
+	return schemas.NewLine(&schemas.FollowEvent{Event: l.event(l.eventID(), now, actor, v, followee)})
 }
 
 // discovery returns a popular followee: a person in most cases, or an interest or a board.

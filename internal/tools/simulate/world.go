@@ -200,13 +200,12 @@ func (w *world) users() iter.Seq[schemas.Line] {
 func (w *world) profile(person int) schemas.Line {
 	r := w.random("profile", person)
 	tastes := w.tastes(person)
-	e := &schemas.UserEvent{
+	return schemas.NewLine(&schemas.UserEvent{
 		Event:      w.founding("user", schemas.Update, person, schemas.ID(w.user(person))),
 		Interests:  w.interestsOf(tastes),
 		Attributes: map[string]string{"city": pick(r, w.words.cities)},
 		Embedding:  w.embedding(r, tastes),
-	}
-	return schemas.NewLine(e)
+	})
 }
 
 // follows yields the initial follows.
@@ -225,11 +224,7 @@ func (w *world) follows() iter.Seq[schemas.Line] {
 
 // edges returns all initial followees of a user.
 func (w *world) edges(person int) []schemas.ID {
-	edges := w.followees(person)
-	for _, i := range w.tastes(person) {
-		edges = append(edges, schemas.ID(w.interest(i)))
-	}
-	return edges
+	return append(w.followees(person), convert.All(w.tastes(person), func(i int) schemas.ID { return schemas.ID(w.interest(i)) })...)
 }
 
 // pins yields the initial pins, oldest first, the newest just before now.
@@ -247,7 +242,7 @@ func (w *world) pins(now time.Time) iter.Seq[schemas.Line] {
 }
 
 func (w *world) create(p pin, eventID string, at schemas.Micros) schemas.Line {
-	e := &schemas.PinEvent{
+	return schemas.NewLine(&schemas.PinEvent{
 		Event:      w.event(eventID, at, p.author, schemas.Create, schemas.ID(p.id)),
 		Board:      p.board,
 		Interests:  w.interestsOf(p.interests),
@@ -255,8 +250,7 @@ func (w *world) create(p pin, eventID string, at schemas.Micros) schemas.Line {
 		Link:       "https://pins.example/" + schemas.ID(p.id).Name(),
 		Attributes: map[string]string{"topic": w.interestName(p.interests[0])},
 		Embedding:  p.embedding,
-	}
-	return schemas.NewLine(e)
+	})
 }
 
 func (w *world) interestsOf(interests []int) []schemas.InterestID {

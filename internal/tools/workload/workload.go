@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -106,11 +107,10 @@ func (c Config) Load() []schemas.Line {
 }
 
 func (c Config) create(author schemas.UserID, pin schemas.ID) schemas.Line {
-	e := &schemas.PinEvent{
+	return schemas.NewLine(&schemas.PinEvent{
 		Event: c.event("p-"+string(pin), author, schemas.Create, pin), Title: "a pin of " + c.Prefix,
 		Interests: []schemas.InterestID{schemas.InterestID("interest:" + c.Prefix)}, Attributes: map[string]string{"made_by": "smartfeed bench"},
-	}
-	return schemas.NewLine(e)
+	})
 }
 
 // act returns action n of the run.
@@ -123,12 +123,9 @@ func (c Config) act(n int) schemas.Line {
 
 // Delete returns the events that delete all users of the run, which deletes their pins, edges, pools and feeds.
 func (c Config) Delete() []schemas.Line {
-	var lines []schemas.Line
-	for _, user := range c.People() {
-		e := &schemas.UserEvent{Event: c.event("d-"+string(user), user, schemas.Delete, schemas.ID(user))}
-		lines = append(lines, schemas.NewLine(e))
-	}
-	return lines
+	return convert.All(c.People(), func(user schemas.UserID) schemas.Line {
+		return schemas.NewLine(&schemas.UserEvent{Event: c.event("d-"+string(user), user, schemas.Delete, schemas.ID(user))})
+	})
 }
 
 // Publisher publishes events. *topics.Publisher implements it.

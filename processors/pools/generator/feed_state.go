@@ -8,6 +8,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/rules"
@@ -100,10 +101,8 @@ func (g *Generator) sharesOf(name, arm string, feed rules.Feed) []schemas.FeedSh
 			Feed: name, Arm: arm, Source: source, Target: target, Items: g.metrics.countOf(name, arm, string(source)),
 		}
 	}
-	var list []schemas.FeedShare
-	for _, source := range slices.Sorted(maps.Keys(feed.Shares)) {
-		list = append(list, share(source, feed.Shares[source]))
-	}
+	named := slices.Sorted(maps.Keys(feed.Shares))
+	list := convert.All(named, func(source schemas.Source) schemas.FeedShare { return share(source, feed.Shares[source]) })
 	for _, source := range feed.Fill {
 		list = append(list, share(source, 0))
 	}

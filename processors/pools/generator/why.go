@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/rules"
@@ -257,16 +258,14 @@ func (v *view) edges(source schemas.Source, f *schemas.Facets) (live []schemas.I
 }
 
 // deliverers returns the followees that can deliver a pin in a source.
-func deliverers(source schemas.Source, f *schemas.Facets) (ids []schemas.ID) {
+func deliverers(source schemas.Source, f *schemas.Facets) []schemas.ID {
 	switch source {
 	case schemas.Following:
 		return []schemas.ID{schemas.ID(f.Author), schemas.ID(f.Board)}
 	case schemas.FromInterest:
-		for _, id := range f.Interests {
-			ids = append(ids, schemas.ID(id))
-		}
+		return convert.All(f.Interests, func(id schemas.InterestID) schemas.ID { return schemas.ID(id) })
 	}
-	return ids
+	return nil
 }
 
 // absentReason returns why a pin is in no pool.

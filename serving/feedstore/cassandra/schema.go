@@ -11,6 +11,8 @@ import (
 	"time"
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
+
+	"github.com/smartfeed/smartfeed/internal/convert"
 )
 
 // column is a column of a table. key is "partition", which one column is, "up" or "down" for a key (clustering, and its
@@ -91,11 +93,8 @@ func (t table) create(keyspace string) string {
 }
 
 func (t table) with() string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(t.options)) {
-		all = append(all, name+" = "+t.options[name])
-	}
-	return strings.Join(all, "\n  AND ")
+	options := convert.All(slices.Sorted(maps.Keys(t.options)), func(name string) string { return name + " = " + t.options[name] })
+	return strings.Join(options, "\n  AND ")
 }
 
 func createKeyspace(keyspace string, at Cluster) string {
@@ -223,10 +222,9 @@ func (s schema) readColumns(ctx context.Context, session *gocql.Session, keyspac
 
 // literal formats a map as CQL does. It omits the package of a class, which the server adds.
 func literal(m map[string]string) string {
-	var all []string
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		all = append(all, fmt.Sprintf("'%s': '%s'", k, m[k][strings.LastIndex(m[k], ".")+1:]))
-	}
+	all := convert.All(slices.Sorted(maps.Keys(m)), func(k string) string {
+		return fmt.Sprintf("'%s': '%s'", k, m[k][strings.LastIndex(m[k], ".")+1:])
+	})
 	return "{" + strings.Join(all, ", ") + "}"
 }
 
