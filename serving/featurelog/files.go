@@ -63,7 +63,8 @@ func (f *Files) Run(ctx context.Context) error {
 		Kafka: f.deps.Kafka, Group: topics.FeatureFiles, Topics: []string{f.deps.Stream.Name},
 		MaxAge: f.cfg.MaxFileAge, MaxBytes: int(f.cfg.MaxFileBytes),
 	}, f.handle)
-	if _, changed := errors.AsType[*topics.ChangedTopicError](err); changed { // only training data is affected: the process keeps answering, and this component retries
+	// Only training data is affected: the process keeps answering, and this component retries.
+	if _, changed := errors.AsType[*topics.ChangedTopicError](err); changed {
 		err = fmt.Errorf("%v; the files lack these records: set the group back with "+ //nolint:errorlint // not to be fatal
 			"\"kafka-consumer-groups.sh --group %s --topic %s --reset-offsets --to-earliest --execute\"", err, topics.FeatureFiles, f.deps.Stream.Name)
 	}

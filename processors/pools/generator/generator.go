@@ -105,7 +105,7 @@ func New(pools layout.Config, cfg Config, deps Deps) (*Generator, error) {
 	}
 	m, err := newMeasures(deps.Metrics)
 	if err != nil {
-		return nil, fmt.Errorf("generator: register metrics: %w", err)
+		return nil, fmt.Errorf("generator: %w", err)
 	}
 	g := &Generator{
 		pools: pools, cfg: cfg, deps: deps, metrics: m, external: newExternalCalls(cfg, deps),
