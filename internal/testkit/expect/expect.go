@@ -3,6 +3,7 @@
 package expect
 
 import (
+	stdcmp "cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -40,6 +41,45 @@ func False(t T, got bool, format string, args ...any) {
 	Equal(t, got, false, format, args...)
 }
 
+// AtLeast fails the test if got is less than least, or not a number.
+func AtLeast[V stdcmp.Ordered](t T, got, least V, format string, args ...any) {
+	t.Helper()
+	if !(got >= least) {
+		t.Errorf("%s: got %v, want at least %v", fmt.Sprintf(format, args...), got, least)
+	}
+}
+
+// AtMost fails the test if got is more than most, or not a number.
+func AtMost[V stdcmp.Ordered](t T, got, most V, format string, args ...any) {
+	t.Helper()
+	if !(got <= most) {
+		t.Errorf("%s: got %v, want at most %v", fmt.Sprintf(format, args...), got, most)
+	}
+}
+
+// Between fails the test if got is less than least or more than most.
+func Between[V stdcmp.Ordered](t T, got, least, most V, format string, args ...any) {
+	t.Helper()
+	AtLeast(t, got, least, format, args...)
+	AtMost(t, got, most, format, args...)
+}
+
+// Near fails the test if got differs from want by more than a tolerance, or is not a number.
+func Near[V ~float32 | ~float64](t T, got, want, tolerance V, format string, args ...any) {
+	t.Helper()
+	if !(got >= want-tolerance && got <= want+tolerance) {
+		t.Errorf("%s: got %v, want %v within %v", fmt.Sprintf(format, args...), got, want, tolerance)
+	}
+}
+
+// Empty fails the test if a list has elements.
+func Empty[V any](t T, got []V, format string, args ...any) {
+	t.Helper()
+	if len(got) > 0 {
+		t.Errorf("%s: got %+v, want none", fmt.Sprintf(format, args...), got)
+	}
+}
+
 // NoDiff fails the test if cmp.Diff finds differences.
 func NoDiff[V any](t T, got, want V, format string, args ...any) {
 	t.Helper()
@@ -51,6 +91,22 @@ func Contains(t T, text, want, format string, args ...any) {
 	t.Helper()
 	if !strings.Contains(text, want) {
 		t.Errorf("%s: got %.1000s, want %q in it", fmt.Sprintf(format, args...), text, want)
+	}
+}
+
+// Omits fails the test if the text contains a part.
+func Omits(t T, text, part, format string, args ...any) {
+	t.Helper()
+	if strings.Contains(text, part) {
+		t.Errorf("%s: got %.1000s, want no %q in it", fmt.Sprintf(format, args...), text, part)
+	}
+}
+
+// Fails fails the test if err is nil.
+func Fails(t T, err error, format string, args ...any) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%s: got no error", fmt.Sprintf(format, args...))
 	}
 }
 
