@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -20,9 +21,6 @@ func TestKeepFilesPrivate(t *testing.T) {
 	must.OK(t, os.WriteFile(file, nil, 0o666))
 	must.OK(t, os.Mkdir(sub, 0o777))
 	for path, want := range map[string]os.FileMode{file: 0o600, sub: 0o700} {
-		info, err := os.Stat(path)
-		if err != nil || info.Mode().Perm() != want {
-			t.Errorf("%s: got %v, %v, want %v", path, info.Mode(), err, want)
-		}
+		expect.Equal(t, must.Get(os.Stat(path))(t).Mode().Perm(), want, "mode of %s", path)
 	}
 }

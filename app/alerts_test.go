@@ -31,9 +31,7 @@ func TestOperations_FailuresNameExistingAlertsAndTests(t *testing.T) {
 		cells := strings.Split(row, "|")
 		expect.Contains(t, cells[len(cells)-2], "`Test", "a test of the failure %s", cells[1])
 	}
-	if failures < 25 {
-		t.Errorf("found only %d failures", failures)
-	}
+	expect.AtLeast(t, failures, 25, "failures")
 	quoted := regexp.MustCompile("`[^`]*`")
 	named, rules := map[string]bool{}, alerts(t)
 	for _, name := range regexp.MustCompile(`\b(?:[A-Z][a-z]+){2,}\b`).FindAllString(quoted.ReplaceAllString(table, ""), -1) {
@@ -42,9 +40,7 @@ func TestOperations_FailuresNameExistingAlertsAndTests(t *testing.T) {
 			t.Errorf("a table of failures names the unknown alert %s", name)
 		}
 	}
-	if len(named) < 12 {
-		t.Errorf("found only %d alerts in the tables of failures", len(named))
-	}
+	expect.AtLeast(t, len(named), 12, "alerts in the tables of failures")
 }
 
 // gauges returns the sums of a metric by one of its labels.

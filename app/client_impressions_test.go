@@ -43,9 +43,7 @@ func TestClientImpressions_CountForUserOnce(t *testing.T) {
 	}
 	expect.NoDiff(t, answer.Values, want, "features")
 	for _, d := range s.verify() {
-		if d.Bad() > 0 || d.Equal != 1 {
-			t.Errorf("%+v: want one equal value", d)
-		}
+		expect.Equal(t, [2]int{d.Bad(), d.Equal}, [2]int{0, 1}, "bad and equal values of %+v", d)
 	}
 
 	const bad = `{"stream":"client-impressions","id":"seen-3","time":1,"user":"pin:1","visit":"","pins":[]}`

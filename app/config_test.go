@@ -44,9 +44,7 @@ func TestConfig_ReportsEveryNumberOutOfRange(t *testing.T) {
 	for _, path := range paths {
 		expect.Error(t, err, path+": -", "%s: problem", path)
 	}
-	if len(paths) < 100 {
-		t.Errorf("found only %d numbers", len(paths))
-	}
+	expect.AtLeast(t, len(paths), 100, "numbers")
 }
 
 func TestConfig_PassesRetentionsToClients(t *testing.T) {
@@ -105,12 +103,8 @@ func TestLogger_LogsTextOfErrors(t *testing.T) {
 func TestKeys_HaveHelpAndBounds(t *testing.T) {
 	cfg := DefaultConfig()
 	for _, key := range config.Keys(&cfg) {
-		if got := config.ServiceLinks([]string{key.Env + "=8080", key.Env + "=tcp://10.96.0.10:8080"}); len(got) > 0 {
-			t.Errorf("%s has the name of a variable of a Service", key.Path)
-		}
-		if key.Help == "" {
-			t.Errorf("%s has no help text", key.Path)
-		}
+		expect.Empty(t, config.ServiceLinks([]string{key.Env + "=8080", key.Env + "=tcp://10.96.0.10:8080"}), "%s as that of a Service", key.Path)
+		expect.True(t, key.Help != "", "%s has a help text", key.Path)
 		if key.Range == "" && (key.Type == "int" || key.Type == "number" || key.Type == "duration") {
 			t.Errorf("%s has no range", key.Path)
 		}

@@ -128,14 +128,10 @@ func (s httpAPI) checkFeaturesMissing() {
 		Values  map[string]map[string]any
 		Missing []struct{ Entity, Feature, Reason string }
 	}](s, "/v1/features", `{"features":["interests_24h","last_actions","pair_author_96h"],"users":["`+erased+`"],"pairs":[["`+erased+`","pin:other-1"]]}`)
-	if len(answer.Missing) == 0 {
-		s.t.Error("no feature is missing")
-	}
+	expect.AtLeast(s.t, len(answer.Missing), 1, "missing features")
 	for entity, values := range answer.Values {
 		for name, value := range values {
-			if value != nil {
-				s.t.Errorf("%s of %s is %v", name, entity, value)
-			}
+			expect.True(s.t, value == nil, "%s of %s is %v, want none", name, entity, value)
 		}
 	}
 	for _, m := range answer.Missing {
@@ -200,14 +196,10 @@ func (s *started) checkRemains(list []ops.Remain) {
 	}
 	named := s.logsThatName(erased)
 	for _, topic := range named {
-		if !where[topic] {
-			s.t.Errorf("erase does not report %s, which contains the user", topic)
-		}
+		expect.True(s.t, where[topic], "erase reports %s, which contains the user", topic)
 	}
 	for _, topic := range []string{topics.Deliveries, topics.BoardSaves, topics.RelatedPairs, topics.InterestMarks, topics.DeadLetters, topics.VisitLog} {
-		if !slices.Contains(named, topic) {
-			s.t.Errorf("%s does not contain the user: the test covers nothing", topic)
-		}
+		expect.True(s.t, slices.Contains(named, topic), "%s contains the user: otherwise, the test does not cover it", topic)
 	}
 	rows := s.tracesIn(topics.RowGroups()...)
 	for trace := range rows {
@@ -278,19 +270,12 @@ func testErase(t *testing.T, cfg Config) {
 	}
 	s.checkRemains(done.Remains)
 	s.api().checkErased()
-	if hidden := s.tracesIn(topics.Pools)[`pools-table: "user:reader" "c"`]; hidden == 0 {
-		t.Error("the reader's pools have no candidate of the user: the sweep has nothing to delete")
-	}
+	expect.AtLeast(t, s.tracesIn(topics.Pools)[`pools-table: "user:reader" "c"`], 1, "candidates of the user in the reader's pools")
 	s.sweepPools()
 	for trace, n := range s.tracesIn(topics.Objects, topics.Actors, topics.Fanout, topics.Related, topics.Pools, topics.Interests, topics.Insights) {
-		if !canRemain(trace) {
-			t.Errorf("%d rows remain: %s", n, trace)
-		}
+		expect.True(t, canRemain(trace), "%d rows remain: %s", n, trace)
 	}
-	edges, err := s.store.Edges(t.Context(), "user:reader", []schemas.ID{erased})
-	if err != nil || len(edges) > 0 {
-		t.Errorf("the feed store has %v, %v", edges, err)
-	}
+	expect.Empty(t, must.Get(s.store.Edges(t.Context(), "user:reader", []schemas.ID{erased}))(t), "edges in the feed store")
 	s.eraseAgain()
 }
 

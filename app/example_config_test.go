@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/actors"
 	"github.com/smartfeed/smartfeed/processors/pools"
@@ -38,7 +39,5 @@ func TestExampleConfig_ContainsEveryDefault(t *testing.T) {
 		cmpopts.IgnoreFields(pools.Config{}, "MaxFollowees"),
 		cmpopts.IgnoreFields(actors.Config{}, "EdgeWeightSteps", "EdgeWeightHysteresis"),
 	}
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), constant); diff != "" {
-		t.Errorf("loaded example (-default +example):\n%s", diff)
-	}
+	expect.NoDiffBut(t, cmp.Options{cmpopts.EquateEmpty(), constant}, got, want, "loaded example (-default +example)")
 }

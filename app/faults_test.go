@@ -234,9 +234,7 @@ func TestReadyz_NamesUnavailablePartsOfDev(t *testing.T) {
 
 func TestBrokerHealth_ReportsRefusedConnections(t *testing.T) {
 	r := &brokerHealth{kafka: topics.Kafka{Brokers: []string{"127.0.0.1:1"}}}
-	if r.unavailable() {
-		t.Error("unavailable before the first check")
-	}
+	expect.False(t, r.unavailable(), "unavailable before the first check")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()

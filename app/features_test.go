@@ -177,9 +177,7 @@ features:
 	if attributes.Fresh == nil || !attributes.Fresh.Equal(time.Unix(1, 0)) {
 		t.Errorf("attributes fresh to %v, want the value in the response of Pinot", attributes.Fresh)
 	}
-	if _, err := os.Stat(filepath.Join(cfg.Dir, "features")); !os.IsNotExist(err) {
-		t.Errorf("there is a feature store: %v", err)
-	}
+	expect.Is(t, expect.ErrorOf(os.Stat(filepath.Join(cfg.Dir, "features"))), os.ErrNotExist, "feature store")
 	if slices.ContainsFunc(s.readers(), func(r topics.Reader) bool { return r.Group == topics.Features }) {
 		t.Error("the sink of features is a reader")
 	}

@@ -89,9 +89,7 @@ func TestOpenFeedStore_FillsEachStoreWithItsOwnGroup(t *testing.T) {
 		if !slices.Equal(groups, c.groups) || !slices.Equal(waited, c.groups) || !slices.Equal(components, c.components) {
 			t.Errorf("%s: %q fill stores, commands wait for %q, components are %q; want %q twice and %q", name, groups, waited, components, c.groups, c.components)
 		}
-		if two := len(c.components) == 3; slices.Contains(p.optional, storeLagComponent) != two {
-			t.Errorf("%s: optional components %v", name, p.optional)
-		}
+		expect.Equal(t, slices.Contains(p.optional, storeLagComponent), len(c.components) == 3, "%s: the lag is among %v", name, p.optional)
 		var stores []status.Store
 		for _, store := range p.stores {
 			stores = append(stores, store())
@@ -113,7 +111,5 @@ func TestOpenOwnSinks_FillsNoCluster(t *testing.T) {
 	must.OK(t, p.Close())
 	file := filepath.Join(t.TempDir(), "smartfeed.yaml")
 	must.OK(t, os.WriteFile(file, []byte("materialize: {store: green}\n"), 0o600))
-	if out, err := runCommand(t.Context(), "config", "check", "--config", file); err == nil || !strings.Contains(err.Error(), "store") {
-		t.Errorf("config check with another group for a sink: %q %v", out, err)
-	}
+	expect.Error(t, expect.ErrorOf(runCommand(t.Context(), "config", "check", "--config", file)), "store", "another group for a sink")
 }

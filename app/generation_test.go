@@ -288,9 +288,7 @@ func TestGeneration_ResumesAndAborts(t *testing.T) {
 	cfg.Pools.MaxCandidates, cfg.Fanout.MaxRecentPublications = 5000, 5000
 	s := start(t, cfg)
 	l := s.startLife(300)
-	if out, err := s.run("rebuild", "all", "--abort"); err == nil || !strings.Contains(err.Error(), "no generation is being built") {
-		t.Errorf("abort without a build: %v %s", err, out)
-	}
+	expect.Error(t, expect.ErrorOf(s.run("rebuild", "all", "--abort")), "no generation is being built", "abort without a build")
 	for _, then := range []string{"aborted", "resumed"} {
 		s.interrupt(topics.Pools, "rebuilt", 110, `"smartfeed rebuild all" resumes`, "rebuild", "all", "--rate", "50")
 		l.publish(5)
@@ -308,9 +306,7 @@ func TestGeneration_ResumesAndAborts(t *testing.T) {
 	l.publish(5)
 	l.check()
 	s.cutOverInPart()
-	if out, err := s.run("rebuild", "all", "--abort"); err == nil || !strings.Contains(err.Error(), "the cut-over has started") {
-		t.Errorf("abort after the first mark: %v %s", err, out)
-	}
+	expect.Error(t, expect.ErrorOf(s.run("rebuild", "all", "--abort")), "the cut-over has started", "abort after the first mark")
 	l.publish(5)
 	l.readers[0].visit()
 	if done := s.generate("all"); done.Generation != 4 || done.Copied != nil {

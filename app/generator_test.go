@@ -125,9 +125,7 @@ func TestGenerator_AppliesEveryRule(t *testing.T) {
 	// Pins that one reader has seen are candidates of another, but none of them is explored.
 	other := &reading{started: s, user: "user:other", limit: 50, shown: map[schemas.PinID]visits.Item{}}
 	for _, item := range other.visit() {
-		if item.Source == schemas.Explore {
-			t.Errorf("%s is explored, although it has impressions", item.Pin)
-		}
+		expect.False(t, item.Source == schemas.Explore, "%s is explored, although it has impressions", item.Pin)
 	}
 	s.publish(event(now, "block", "follows", "user:reader", "block", "user:writer-2", nil))
 	whyOf("pin:old-2", "the user or the author blocked the other (user:writer-2)")

@@ -13,12 +13,8 @@ func TestGroups_MatchCatalogue(t *testing.T) {
 	var names []string
 	for _, g := range groups() {
 		names = append(names, g.name)
-		if g.define == nil {
-			t.Errorf("%s has no constructor", g.name)
-		}
-		if g.read != nil && g.owners == "" {
-			t.Errorf("%s serves requests, but peers cannot find the owners of its partitions", g.name)
-		}
+		expect.True(t, g.define != nil, "%s has a constructor", g.name)
+		expect.False(t, g.read != nil && g.owners == "", "%s serves requests, but peers cannot find the owners of its partitions", g.name)
 		if g.owners != "" && !slices.Contains(topics.ReadBy(g.name), g.owners) {
 			t.Errorf("%s does not read %s, so its members do not own the partitions", g.name, g.owners)
 		}

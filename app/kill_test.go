@@ -22,6 +22,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/status"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 )
@@ -242,9 +243,7 @@ func testKills(t *testing.T, dir string, kills int, most int64) {
 		t.Logf("kill %d after %d records", done, c.records())
 		c.kill()
 		cancel()
-		if err := <-ended; err == nil {
-			t.Error("the import succeeded despite the kill")
-		}
+		expect.Fails(t, <-ended, "import despite the kill")
 		c.start()
 	}
 	must.OK(t, import_(t.Context()))

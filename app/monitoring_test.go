@@ -199,9 +199,7 @@ func TestMonitoring_UsesExistingMetrics(t *testing.T) {
 				}
 			}
 			own, exists := known[base]
-			if !exists {
-				t.Errorf("%s uses the unknown metric %s", title, m)
-			}
+			expect.True(t, exists, "metric %s of %s exists", m, title)
 			labels = append(labels, own.labels...)
 		}
 		var used []string
@@ -212,15 +210,11 @@ func TestMonitoring_UsesExistingMetrics(t *testing.T) {
 			used = append(used, m[1])
 		}
 		for _, label := range used {
-			if !slices.Contains(labels, label) {
-				t.Errorf("%s uses the label %s, want one of %v", title, label, labels)
-			}
+			expect.True(t, slices.Contains(labels, label), "%s uses the label %s, one of %v", title, label, labels)
 		}
 		expect.Equal(t, strings.Count(expr, "("), strings.Count(expr, ")"), "%s: parentheses of %s", title, expr)
 	}
-	if len(all) < 30 {
-		t.Errorf("found only %d expressions", len(all))
-	}
+	expect.AtLeast(t, len(all), 30, "expressions")
 }
 
 // A changed name, type, help or label can break a user's dashboard, so the golden file makes it visible. UPDATE=1 rewrites
@@ -280,9 +274,7 @@ func TestOperations_NameExistingMetrics(t *testing.T) {
 			}
 		}
 	}
-	if named < 30 {
-		t.Errorf("found only %d names of metrics in %v", named, guides)
-	}
+	expect.AtLeast(t, named, 30, "names of metrics in %v", guides)
 }
 
 // docs/operations/monitor.md lists the drop reasons and effects of the groups.
@@ -301,9 +293,7 @@ func TestMonitor_ListsDropReasonsAndEffects(t *testing.T) {
 			expect.Contains(t, string(text), "`"+m[1]+"`", "docs/operations/monitor.md, on %s", file)
 		}
 	}
-	if found < 50 {
-		t.Errorf("found only %d drop reasons and effects", found)
-	}
+	expect.AtLeast(t, found, 50, "drop reasons and effects")
 }
 
 // The alert and a panel cover the dead letters of every writer.
@@ -319,9 +309,7 @@ func TestAlerts_CoverDeadLettersOfEveryWriter(t *testing.T) {
 			t.Errorf("the alert DeadLetters or the panels do not show %s", name)
 		}
 	}
-	if writers < 4 {
-		t.Errorf("found only %d metrics of dead letters", writers)
-	}
+	expect.AtLeast(t, writers, 4, "metrics of dead letters")
 }
 
 // panelExpressions returns the expressions of the dashboard.
@@ -351,9 +339,7 @@ func TestAlerts_HaveRunbooks(t *testing.T) {
 			t.Errorf("%s: runbook_url is %q, want one that ends in %s", name, url, want)
 		}
 		severity, known := severities[rules[name].Labels["severity"]]
-		if !known {
-			t.Errorf("%s: severity is %q, want page or ticket", name, rules[name].Labels["severity"])
-		}
+		expect.True(t, known, "%s: severity %q is page or ticket", name, rules[name].Labels["severity"])
 		for _, part := range []string{severity, "\n- **Impact.** ", "\n- **Confirm.** ", "\n- **Do.** ", "\n- **Escalate** "} {
 			expect.Contains(t, strings.ReplaceAll(sections[name], ".**\n", ".** "), part, "section of %s", name)
 		}

@@ -513,14 +513,10 @@ func (p *pagesProduct) through(t *testing.T, s pageState, n int) passed {
 	expect.Error(t, err, "", "strike")
 	r.counted, r.first = p.counters().since(before), p.first()
 	for _, name := range s.away {
-		if services("ready", name) == nil {
-			t.Errorf("%s responds: the fault had no effect", name)
-		}
+		expect.Fails(t, services("ready", name), "readiness of %s, which the fault stopped", name)
 	}
 	for _, i := range s.late {
-		if p.proxies[i].Held() == 0 {
-			t.Errorf("no response of %s was delayed: the fault had no effect", pageStores[i])
-		}
+		expect.AtLeast(t, p.proxies[i].Held(), 1, "responses of %s that the fault delayed", pageStores[i])
 	}
 	expect.Error(t, s.heal(), "", "heal")
 	return r
@@ -539,16 +535,12 @@ func (r passed) print(w io.Writer, state string) {
 func (r passed) check(t *testing.T, s pageState) {
 	t.Helper()
 	for _, load := range []measure.Result{r.pages, r.visits} {
-		if load.Failed+load.Missed > 0 {
-			t.Errorf("%s: %d failed and %d were not sent, want 0: %v", load.Name, load.Failed, load.Missed, load.Failure)
-		}
+		expect.Equal(t, load.Failed+load.Missed, 0, "%s: failed requests, and requests that were not sent: %v", load.Name, load.Failure)
 	}
 	if lack := r.incomplete(); s.none && lack < 0.25 {
 		t.Errorf("%.3f of the pages are incomplete: the fault had no effect", lack)
 	}
-	if most := pageExtra*r.reads + pageSaved; r.extra > most {
-		t.Errorf("%.0f extra reads of %.0f, want at most %.0f", r.extra, r.reads, most)
-	}
+	expect.AtMost(t, r.extra, pageExtra*r.reads+pageSaved, "extra reads of %.0f", r.reads)
 	if lack := r.incomplete(); !s.none && lack > pageLackBusy {
 		t.Errorf("%.3f of the pages are incomplete although a store is healthy, want at most %.2f even on a busy machine", lack, pageLackBusy)
 	}
@@ -567,9 +559,7 @@ func (r passed) check(t *testing.T, s pageState) {
 // checkStandby checks that the standby has responded instead of the primary.
 func (r passed) checkStandby(t *testing.T) {
 	t.Helper()
-	if n := float64(r.after); r.standby < n/4 {
-		t.Errorf("the standby has won %.0f reads: want a quarter of the %.0f later pages", r.standby, n)
-	}
+	expect.AtLeast(t, r.standby, float64(r.after)/4, "reads of later pages that the standby has won")
 }
 
 func (r passed) incomplete() float64 { return float64(r.pages.Degraded) / float64(r.pages.Answered) }
@@ -591,12 +581,8 @@ func (r passed) checkTimely(t *testing.T, s pageState, usual time.Duration) {
 		want += pageHedge
 		r.checkStandby(t)
 	}
-	if lack := r.incomplete(); lack > pageRoom*pageLack {
-		t.Errorf("%.3f of the pages are incomplete although a store is healthy, want at most %.2f", lack, pageRoom*pageLack)
-	}
-	if got := r.pages.Latency.Quantile(0.99); got > pageRoom*want {
-		t.Errorf("p99 of pages is %s, want at most five times %s", got, want)
-	}
+	expect.AtMost(t, r.incomplete(), pageRoom*pageLack, "share of incomplete pages although a store is healthy")
+	expect.AtMost(t, r.pages.Latency.Quantile(0.99), pageRoom*want, "p99 of pages")
 }
 
 // compareStores waits until both stores have the same contents, including all seen pins.

@@ -102,9 +102,7 @@ func TestStatus_CoversAllProcesses(t *testing.T) {
 	if took > statusTimeout+3*time.Second || len(s.Processes) != 2 || !s.Ready {
 		t.Errorf("after %s: %d processes, ready %v: want two within two seconds, and this one ready", took, len(s.Processes), s.Ready)
 	}
-	if len(objects(s).Partitions) == 0 {
-		t.Error("the status does not include the groups of the responding process")
-	}
+	expect.AtLeast(t, len(objects(s).Partitions), 1, "partitions of the responding process in the status")
 	asker, url, err := new(Config).localClient(client.Config{Address: own})
 	must.OK(t, err)
 	said := doctor.Run(t.Context(), time.Minute, doctor.Process(asker, url, version))[0].Findings

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -23,8 +24,6 @@ func TestState_IsNotReadableByOthers(t *testing.T) {
 	}
 	for _, path := range append(append(inside, parts...), dir) {
 		info := must.Get(os.Stat(path))(t)
-		if info.IsDir() && info.Mode().Perm() != 0o700 {
-			t.Errorf("%s: got %v, want 0700", path, info.Mode())
-		}
+		expect.True(t, !info.IsDir() || info.Mode().Perm() == 0o700, "%s has the mode %v, want 0700", path, info.Mode())
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -36,9 +37,7 @@ func startProcess(t *testing.T, broker *embedded.Server, flags ...string) *child
 func (c *child) drain() {
 	c.t.Helper()
 	must.OK(c.t, c.cmd.Process.Signal(syscall.SIGTERM))
-	if err := c.cmd.Wait(); err != nil {
-		c.t.Errorf("the process did not shut down cleanly: %v", err)
-	}
+	expect.Error(c.t, c.cmd.Wait(), "", "shutdown of the process")
 }
 
 // running returns the partitions of a group that run in the process.

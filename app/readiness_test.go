@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/rows"
 )
@@ -45,8 +46,6 @@ func TestReadiness_NamesEveryPartBeforeRun(t *testing.T) {
 		"pools has no partitions yet: it is joining its consumer group", "users-deleted is still being read",
 		"recents-pulled is still being read", "hot-pins is still being read", "popular-pins is still being read",
 	} {
-		if !slices.Contains(got, want) {
-			t.Errorf("got %q, want %q among them", got, want)
-		}
+		expect.True(t, slices.Contains(got, want), "%q is among %q", want, got)
 	}
 }

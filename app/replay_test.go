@@ -264,9 +264,7 @@ func TestReplay_ResumesAndAborts(t *testing.T) {
 // checkRejected checks that a command does not resume the build of another one, and that the error names the other one.
 func (s *started) checkRejected(other string, args ...string) {
 	s.t.Helper()
-	if out, err := s.run(args...); err == nil || !strings.Contains(err.Error(), strconv.Quote("smartfeed "+other)+" resumes it") {
-		s.t.Errorf("%v during the build of %s: %v %s", args, other, err, out)
-	}
+	expect.Error(s.t, expect.ErrorOf(s.run(args...)), strconv.Quote("smartfeed "+other)+" resumes it", "%v during that of %s", args, other)
 }
 
 // The program is killed during the replay of the log, during the build of the generation, and at the cut-over. The test
@@ -305,9 +303,7 @@ func TestReplay_ResumesAfterKills(t *testing.T) {
 		return false
 	})
 	for _, pin := range at.newPins("user:visitor") {
-		if slices.Contains(shown, pin) {
-			t.Errorf("%s is new twice", pin)
-		}
+		expect.False(t, slices.Contains(shown, pin), "%s is new twice", pin)
 	}
 	d := bruteForce(t, cfg, events)
 	for _, user := range d.users {
@@ -331,9 +327,8 @@ func TestReplay_RejectsOtherPartitions(t *testing.T) {
 	s := start(t, replayConfig(t))
 	s.publish(randomProduct(1, 5, false)...)
 	_, err := runCommand(t.Context(), "replay", "all", "--kafka", s.kafka.Brokers[0], "--registry", s.registry(), "--partitions", "8")
-	if err == nil || !strings.Contains(err.Error(), "the topics have 4 partitions, partitions is 8") || !strings.Contains(err.Error(), "exit code 1") {
-		t.Errorf("replay with other partitions: %v", err)
-	}
+	expect.Error(t, err, "the topics have 4 partitions, partitions is 8", "replay with other partitions")
+	expect.Error(t, err, "exit code 1", "replay with other partitions")
 	expect.Equal(t, len(s.records(topics.Replays)), 0, "published events")
 }
 
@@ -350,8 +345,6 @@ func (s httpAPI) newPins(user schemas.UserID) (pins []schemas.PinID) {
 			pins = append(pins, item.Pin)
 		}
 	}
-	if len(pins) == 0 {
-		s.t.Errorf("the visit of %s has no new pin", user)
-	}
+	expect.AtLeast(s.t, len(pins), 1, "new pins of the visit of %s", user)
 	return pins
 }

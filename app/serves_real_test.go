@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	testchild "github.com/smartfeed/smartfeed/internal/testkit/child"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -52,12 +53,8 @@ func TestRealServers_ShareLoad(t *testing.T) {
 			if n == 1 {
 				alone = w
 			}
-			if most := alone.cpu/time.Duration(n)*3/2 + time.Second/2; w.cpu > most {
-				t.Errorf("%d of %d used %v of CPU time, want at most %v", i+1, n, w.cpu, most)
-			}
-			if most := alone.read/int64(n)*3/2 + 2<<20; w.read > most {
-				t.Errorf("%d of %d read %d bytes, want at most %d", i+1, n, w.read, most)
-			}
+			expect.AtMost(t, w.cpu, alone.cpu/time.Duration(n)*3/2+time.Second/2, "CPU time of %d of %d", i+1, n)
+			expect.AtMost(t, w.read, alone.read/int64(n)*3/2+2<<20, "bytes that %d of %d read", i+1, n)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feed"
@@ -46,9 +47,7 @@ func BenchmarkServing(b *testing.B) {
 		b.ReportMetric(got.bare, "bare-pages/s")
 		b.ReportMetric(got.ours, "pages/s")
 		b.ReportMetric(100*got.ours/got.bare, "%-of-bare")
-		if got.ours < 0.3*got.bare {
-			b.Errorf("%.0f pages/s, bare handler %.0f: want at least 30 %%", got.ours, got.bare)
-		}
+		expect.AtLeast(b, got.ours, 0.3*got.bare, "pages/s: 30 %% of the bare handler")
 		p.half(b, handler, pages, int(got.ours/2))
 		p.overload(b, "pages", pages, got.ours)
 		p.overloadBare(b, pages, got.bare)
@@ -119,9 +118,7 @@ func (p *benchProduct) half(b *testing.B, handler string, pages []string, rate i
 	}, func(got slowest) float64 { return float64(got.ours) / float64(got.most()) })
 	b.ReportMetric(float64(got.ours.Microseconds())/1e3, "half-p99-ms")
 	b.ReportMetric(float64(got.bare.Microseconds())/1e3, "bare-half-p99-ms")
-	if got.ours > got.most() {
-		b.Errorf("p99 of pages at half of the capacity is %s, want at most %s", got.ours, got.most())
-	}
+	expect.AtMost(b, got.ours, got.most(), "p99 of pages at half of the capacity")
 }
 
 // visits sends visits and returns their throughput per second. Further tries also measure the bare handler again.
@@ -134,9 +131,7 @@ func (p *benchProduct) visits(b *testing.B, handler string, pages []string, bare
 		return throughput{bare: bare, ours: capacityOf(b, p.server.Addr(), visitPaths(), servingFor/2)}
 	}, func(got throughput) float64 { return got.bare / 50 / got.ours })
 	b.ReportMetric(got.ours, "visits/s")
-	if got.ours < got.bare/50 {
-		b.Errorf("%.0f visits/s, bare handler %.0f pages/s: want at least one visit per fifty pages", got.ours, got.bare)
-	}
+	expect.AtLeast(b, got.ours, got.bare/50, "visits/s: one per fifty pages of the bare handler")
 	return got.ours
 }
 
@@ -156,9 +151,7 @@ func (p *benchProduct) overload(b *testing.B, what string, paths []string, capac
 		return overloaded{load{Address: p.server.Addr(), Paths: paths, Conns: 400, Rate: int(3 * capacity), For: servingFor}.generate(b), capacity}
 	}, func(l overloaded) float64 { return 0.6 * l.capacity / l.perSecond(http.StatusOK) })
 	b.ReportMetric(100*l.perSecond(http.StatusOK)/l.capacity, what+"-goodput-%")
-	if l.perSecond(http.StatusOK) < 0.6*l.capacity {
-		b.Errorf("%.0f %s/s at three times the capacity of %.0f: want at least 60 %% of the capacity", l.perSecond(http.StatusOK), what, l.capacity)
-	}
+	expect.AtLeast(b, l.perSecond(http.StatusOK), 0.6*l.capacity, "%s/s at three times the capacity: 60 %% of it", what)
 	b.ReportMetric(float64(l.quantile(http.StatusServiceUnavailable, 0.99).Microseconds())/1e3, what+"-refused-p99-ms")
 	b.Logf("%s at three times %.0f/s: %v in %.1f s, %d not sent in time; answered p50 %s p99 %s, refused p50 %s p99 %s; bounds %v", what, l.capacity,
 		l.Codes, l.Seconds, l.Late, l.quantile(200, 0.5), l.quantile(200, 0.99), l.quantile(503, 0.5), l.quantile(503, 0.99), p.server.Bounds())

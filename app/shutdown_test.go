@@ -51,9 +51,7 @@ func TestStopWithin_NamesRunningComponents(t *testing.T) {
 // ShutdownTimeout must cover the maximum time for requests in flight, and as long again for their asynchronous writes.
 func TestShutdownTimeout_CoversRequests(t *testing.T) {
 	const closes = 5 * time.Second // of stores and the broker
-	if sum := 2*api.MaxShutdownTimeout + closes; sum > ShutdownTimeout {
-		t.Errorf("requests can take %s, which exceeds the shutdown timeout of %s", sum, ShutdownTimeout)
-	}
+	expect.AtMost(t, 2*api.MaxShutdownTimeout+closes, ShutdownTimeout, "time that requests can take")
 }
 
 // Requests in flight need the stores, the groups and the global tables.

@@ -49,20 +49,14 @@ func TestCheck_SpacingNeedsPinotForProcess(t *testing.T) {
 		err := cfg.Check(role, groups...)
 		return err != nil && strings.Contains(err.Error(), want)
 	}
-	if reports(Process) {
-		t.Error("a configuration without spacing needs Pinot")
-	}
+	expect.False(t, reports(Process), "a configuration without spacing needs Pinot")
 	home := cfg.Generator.Feeds[rules.Home]
 	home.Spacing.Strength = 1
 	cfg.Generator.Feeds[rules.Home] = home
 	for role, needs := range map[Role]bool{Process: true, Serve: false, Dev: false} {
 		expect.Equal(t, reports(role), needs, "%s: refused", role)
 	}
-	if reports(Process, "objects") {
-		t.Error("a process without pools needs Pinot")
-	}
+	expect.False(t, reports(Process, "objects"), "a process without pools needs Pinot")
 	cfg.Pinot.Brokers = []string{"127.0.0.1:1"}
-	if reports(Process) {
-		t.Error("a process with Pinot is refused")
-	}
+	expect.False(t, reports(Process), "a process with Pinot is refused")
 }

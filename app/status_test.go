@@ -24,9 +24,7 @@ func TestStatus_OmitsDataOfUnavailableBroker(t *testing.T) {
 	expect.NoDiff(t, complete.Stores, []status.Store{{Name: "features", Kind: "embedded"}, {Name: "primary", Kind: "embedded"}}, "stores")
 	groups := s.groups
 	s.groups = nil
-	if got := s.status(t.Context()).(status.Status); got.Groups == nil {
-		t.Error("without groups: got null, want an empty list")
-	}
+	expect.True(t, s.status(t.Context()).(status.Status).Groups != nil, "without groups, the list is empty, not null")
 	s.groups = groups
 	away := must.Get(topics.NewLog(topics.Kafka{Brokers: []string{freeAddress(t)}, Partitions: s.kafka.Partitions}))(t)
 	defer away.Close()
@@ -36,9 +34,7 @@ func TestStatus_OmitsDataOfUnavailableBroker(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	part := s.status(ctx).(status.Status)
-	if ctx.Err() != nil {
-		t.Error("the status waited for the broker until the caller's timeout")
-	}
+	expect.Error(t, ctx.Err(), "", "the status does not wait for the broker until the caller's timeout")
 	if len(part.Flows) != 0 || part.Groups[0].Lag != nil || len(part.Groups) != len(complete.Groups) || len(part.Components) != len(complete.Components) {
 		t.Errorf("%d flows, lag %v, %d groups, %d components: want only groups and components", len(part.Flows), part.Groups[0].Lag, len(part.Groups), len(part.Components))
 	}

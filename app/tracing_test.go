@@ -96,12 +96,8 @@ func connected(t *testing.T, spans []otlptest.Span) {
 		t.Errorf("%s has the unknown parent %s", nameOf(span), span.Parent)
 	}
 	for _, span := range spans {
-		if span.Parent == "" {
-			t.Errorf("%s has no parent", nameOf(span))
-		}
-		if span.Error {
-			t.Errorf("%s is an error: %v", nameOf(span), span.Attributes)
-		}
+		expect.True(t, span.Parent != "", "%s has a parent", nameOf(span))
+		expect.False(t, span.Error, "%s is an error: %v", nameOf(span), span.Attributes)
 	}
 }
 

@@ -91,9 +91,7 @@ func TestTutorials_ShowCodeOfExamples(t *testing.T) {
 			expect.Contains(t, code.String(), block[1], "the examples, with the code of %s", file)
 		}
 	}
-	if blocks < 3 {
-		t.Errorf("found only %d blocks of Go", blocks)
-	}
+	expect.AtLeast(t, blocks, 3, "blocks of Go")
 }
 
 // typed runs a script in a shell, in the project's directory, and returns its output. It stops the processes that the

@@ -236,9 +236,7 @@ func (u *upgrading) check() map[schemas.UserID][]schemas.PinID {
 		})
 		once := map[schemas.PinID]bool{}
 		for _, pin := range slices.Concat(u.shown[user], before) {
-			if once[pin] {
-				t.Errorf("%s was new twice to %s", pin, user)
-			}
+			expect.False(t, once[pin], "%s was new twice to %s", pin, user)
 			once[pin] = true
 		}
 		feed := u.c.feed(user)
@@ -261,9 +259,7 @@ func (c *child) feed(user schemas.UserID) (pins []schemas.PinID) {
 	for {
 		must.OK(c.t, err)
 		for _, item := range page.Items {
-			if item.New {
-				c.t.Errorf("%s is new in the feed of %s", item.Pin, user)
-			}
+			expect.False(c.t, item.New, "%s is new in the feed of %s", item.Pin, user)
 			pins = append(pins, item.Pin)
 		}
 		if page.Next == nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -178,9 +179,7 @@ func (c *child) checkVisitLog(model *numberedModel) {
 			for j, f := range v.Features {
 				numbers++
 				distinct[it.Values[j]] = true
-				if float64(it.Values[j]) != float64(received[f.Name]) {
-					c.t.Errorf("visit %s, item %d: %s is %v, the model received %v", v.ID, i, f.Name, it.Values[j], received[f.Name])
-				}
+				expect.Equal(c.t, float64(it.Values[j]), float64(received[f.Name]), "visit %s, item %d: %s that the model received", v.ID, i, f.Name)
 			}
 		}
 	}
