@@ -170,9 +170,7 @@ func TestCompletions(t *testing.T) {
 		directive := offered[len(offered)-1]
 		offered = offered[:len(offered)-1]
 		for _, want := range c.want {
-			if !slices.Contains(offered, want) {
-				t.Errorf("%q offers %q, want %s among them", c.args, offered, want)
-			}
+			expect.True(t, slices.Contains(offered, want), "%q offers %s, among %q", c.args, want, offered)
 		}
 		if code != 0 || len(offered) > 0 != (len(c.want) > 0) || directive != ":4" { // 4: no files
 			t.Errorf("%q: exit code %d, offers %q, %s", c.args, code, offered, directive)
@@ -231,9 +229,7 @@ func TestToolsDocument_NamesWhatCompletionNeeds(t *testing.T) {
 	sentence, _, _ := strings.Cut(after, ".\n")
 	const lent = "_get_comp_words_by_ref"
 	needs := strings.Contains(script, lent) && !strings.Contains(script, lent+"()")
-	if says := strings.Contains(sentence, "`bash-completion`"); says != needs {
-		t.Errorf("the script needs bash-completion: %t; docs/how-to/tools.md says so: %t, in %q", needs, says, sentence)
-	}
+	expect.Equal(t, strings.Contains(sentence, "`bash-completion`"), needs, "docs/how-to/tools.md requires bash-completion, in %q", sentence)
 }
 
 func TestTopicsApply_CreatesNothingOnARealClusterWithoutANumberOfPartitions(t *testing.T) {

@@ -22,9 +22,7 @@ func documents(t *testing.T) []string {
 	var all []string
 	for _, pattern := range []string{"../../*.md", "../../docs/*.md", "../../docs/*/*.md"} {
 		found := must.Get(filepath.Glob(pattern))(t)
-		if len(found) == 0 {
-			t.Errorf("no documents match %s", pattern)
-		}
+		expect.AtLeast(t, len(found), 1, "documents that match %s", pattern)
 		all = append(all, found...)
 	}
 	return slices.DeleteFunc(all, func(file string) bool { return filepath.Base(file) == "CHANGELOG.md" })
@@ -47,9 +45,8 @@ func TestDocuments_HaveValidCommands(t *testing.T) {
 			expect.Error(t, config.Load(&cfg, config.Source{File: file}), "", "%s: %s", name, m[1])
 		}
 	}
-	if commands < 40 || files < 3 {
-		t.Errorf("%d commands and %d files were found", commands, files)
-	}
+	expect.AtLeast(t, commands, 40, "commands")
+	expect.AtLeast(t, files, 3, "files")
 }
 
 // Events and feature definitions in the documents, each on a separate line, can be parsed.
@@ -66,9 +63,8 @@ func TestDocuments_HaveValidEventsAndFeatures(t *testing.T) {
 			expect.Error(t, expect.ErrorOf(feature.Parse(name, append([]byte("features:\n  "), line[1]...))), "", "%s: %s", name, line[1])
 		}
 	}
-	if events < 4 || features < 1 {
-		t.Errorf("%d events and %d features were found", events, features)
-	}
+	expect.AtLeast(t, events, 4, "events")
+	expect.AtLeast(t, features, 1, "features")
 }
 
 // TestDocuments_LinkToExistingFilesAndHeadings checks the relative links of all documents.
@@ -95,9 +91,7 @@ func TestDocuments_LinkToExistingFilesAndHeadings(t *testing.T) {
 			}
 		}
 	}
-	if links < 40 {
-		t.Errorf("%d links found", links)
-	}
+	expect.AtLeast(t, links, 40, "links")
 }
 
 // anchors returns the anchors of a document's headings, as GitHub makes them.

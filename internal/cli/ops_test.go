@@ -191,9 +191,7 @@ func TestPublish_CountsAcknowledgedEvents(t *testing.T) {
 	if !errors.As(err, &partial) || partial.Acknowledged != 0 || partial.Events != 10 {
 		t.Errorf("publish = %v, want 0 of 10 certain", err)
 	}
-	if hits.Load() == 0 {
-		t.Error("the fault was not hit")
-	}
+	expect.AtLeast(t, hits.Load(), 1, "hits of the fault")
 }
 
 func TestWait_NamesLaggingConsumers(t *testing.T) {
@@ -273,9 +271,7 @@ func TestListDeadLetters_ReadsOnlyTheEnd(t *testing.T) {
 		t.Fatalf("%d dead letters, %v, want 10", len(list), err)
 	}
 	for _, l := range list {
-		if string(l.Key) == "pin:early" {
-			t.Error("the first of thousands is listed: the topic was read from its beginning")
-		}
+		expect.False(t, string(l.Key) == "pin:early", "the first of thousands is listed: the topic was read from its beginning")
 	}
 }
 

@@ -36,9 +36,8 @@ func TestPrintTables(t *testing.T) {
 		`{"s":"\u001b[2J\t\u202e\ud83d\ude00"}`:                             "s  \uFFFD[2J\uFFFD\uFFFD\U0001F600\n",
 	} {
 		var out strings.Builder
-		if err := printTables(&out, json.RawMessage(value), nil); err != nil || out.String() != want {
-			t.Errorf("%s: got %v\n%s\nwant\n%s", value, err, out.String(), want)
-		}
+		must.OK(t, printTables(&out, json.RawMessage(value), nil))
+		expect.Equal(t, out.String(), want, "%s", value)
 	}
 }
 

@@ -176,10 +176,7 @@ func TestRequests_PrintTables(t *testing.T) {
 			"following  {impression: 120, save: 28}"),
 	} {
 		t.Run(command, func(t *testing.T) {
-			got, err := at(t, addr, strings.Fields(command)...)
-			if err != nil || got != want {
-				t.Errorf("got %v\n%s\nwant\n%s", err, got, want)
-			}
+			expect.Equal(t, must.Get(at(t, addr, strings.Fields(command)...))(t), want, "%s", command)
 		})
 	}
 }
@@ -209,9 +206,7 @@ func TestRequests_PrintJSONUnchanged(t *testing.T) {
 func TestQuery_SendsIDsUnchanged(t *testing.T) {
 	addr := newServer(t)
 	must.Get(query(t, addr, "feed", "user:a/../b?c=%2F ä", "--feed", "plain", "--limit", "7"))(t)
-	if _, err := query(t, addr, "feed", "user:a", "--peek", "--feed", "plain", "--all"); err != nil { // older pages are no peeks
-		t.Error(err)
-	}
+	expect.Error(t, expect.ErrorOf(query(t, addr, "feed", "user:a", "--peek", "--feed", "plain", "--all")), "", "all pages of a peek")
 	must.Get(query(t, addr, "features", "--set", "ranking", "--user", "user:a"))(t)
 	flags := []string{"--pair", "user:a|b|pin:1|pin:2", "--pin", "pin:a,b", "--at", "2026-11-20T10:00:00Z"}
 	must.Get(query(t, addr, append([]string{"features", "interests"}, flags...)...))(t)

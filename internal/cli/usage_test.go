@@ -101,9 +101,7 @@ func TestExecute_NamesEveryMistakeOfACommandLine(t *testing.T) {
 			expect.Contains(t, errOut, mistake, "%s", line)
 		}
 	}
-	if _, err := os.Stat(secret); err == nil {
-		t.Error("a rejected command created a secret")
-	}
+	expect.Fails(t, expect.ErrorOf(os.Stat(secret)), "secret of a rejected command")
 }
 
 func TestExecute_WarnsOnceOfKubernetesServices(t *testing.T) {
@@ -166,12 +164,9 @@ func TestGenerationCommands_RespectWhatIsBeingBuilt(t *testing.T) {
 			g := generation.Record{Group: topics.Pools, Active: 1, Building: 2, Command: c.command, CuttingOver: c.cuttingOver}
 			must.OK(t, topics.SetGeneration(t.Context(), client, g))
 			args := append(strings.Fields(c.args), "--timeout", "20s", "--kafka", setup.Kafka.Brokers[0], "--registry", setup.Registry)
-			if out, err := run(t, args...); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v %s, want %s", err, out, c.want)
-			}
-			if err := watch.Refresh(t.Context()); err != nil || watch.Of(topics.Pools) != g {
-				t.Errorf("%+v has become %+v, %v", g, watch.Of(topics.Pools), err)
-			}
+			expect.Error(t, expect.ErrorOf(run(t, args...)), c.want, "%q", args)
+			must.OK(t, watch.Refresh(t.Context()))
+			expect.Equal(t, watch.Of(topics.Pools), g, "generation")
 		})
 	}
 }
@@ -190,7 +185,5 @@ func TestParseSpan(t *testing.T) {
 	for text, want := range map[string]time.Duration{"forever": simulate.Forever, "0": 0, "90s": 90 * time.Second} {
 		expect.Equal(t, must.Get(parseSpan(text))(t), want, "%s", text)
 	}
-	if _, err := parseSpan("-1s"); err == nil {
-		t.Error("a negative duration is accepted")
-	}
+	expect.Fails(t, expect.ErrorOf(parseSpan("-1s")), "negative duration")
 }

@@ -33,9 +33,7 @@ func TestSums_Ratio(t *testing.T) {
 		t.Errorf("got %+v, want %v with the standard error %v", e, ratio, want)
 	}
 	for name, few := range map[string]Sums{"no user": {}, "one user": {1, 1, 2, 1, 2, 4}, "no items": {Users: 9}, "no actions": {Users: 9, Y: 9, YY: 9}} {
-		if e := few.Ratio(); e != nil {
-			t.Errorf("%s: got %+v, want none", name, e)
-		}
+		expect.True(t, few.Ratio() == nil, "%s: no ratio", name)
 	}
 }
 
@@ -64,9 +62,7 @@ func TestCompare_CoversTruth(t *testing.T) {
 			covered++
 		}
 	}
-	if covered < 180 || covered == runs {
-		t.Errorf("%d of %d intervals cover the truth, want about 95 %%", covered, runs)
-	}
+	expect.Between(t, covered, 180, runs-1, "intervals of %d that cover the truth, about 95 %%", runs)
 }
 
 // Values of tables of the chi-square distribution.
@@ -76,9 +72,7 @@ func TestChiSquareTail(t *testing.T) {
 		degrees int
 		want    float64
 	}{{3.841, 1, 0.05}, {6.635, 1, 0.01}, {5.991, 2, 0.05}, {7.815, 3, 0.05}, {13.277, 4, 0.01}, {23.209, 10, 0.01}, {0, 1, 1}, {0, 3, 1}} {
-		if got := chiSquareTail(c.x, c.degrees); !near(got, c.want, 2e-5) {
-			t.Errorf("%v with %d degrees of freedom: got %v, want %v", c.x, c.degrees, got, c.want)
-		}
+		expect.Near(t, chiSquareTail(c.x, c.degrees), c.want, 2e-5, "%v with %d degrees of freedom", c.x, c.degrees)
 	}
 }
 
@@ -116,7 +110,5 @@ func TestDaysNeeded(t *testing.T) {
 	if got := e[0].Arms[1].Actions[0].DaysNeeded; got == nil || !near(*got, want, want/500) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if got := e[0].Arms[0].Actions[0].DaysNeeded; got != nil {
-		t.Errorf("control: got %v, want none", *got)
-	}
+	expect.True(t, e[0].Arms[0].Actions[0].DaysNeeded == nil, "control: no days needed")
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -48,9 +49,7 @@ func TestExamples_CoverImportablePackages(t *testing.T) {
 		}
 		outputs += checked
 	}
-	if outputs < 30 {
-		t.Errorf("found only %d examples with output", outputs)
-	}
+	expect.AtLeast(t, outputs, 30, "examples with output")
 }
 
 // examplesOf maps each importable package to its examples. It reports exempt packages that do not exist.

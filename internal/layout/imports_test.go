@@ -67,9 +67,7 @@ func TestImports_RunOneWay(t *testing.T) {
 		}
 	}
 	for _, layer := range slices.Concat(slices.Collect(maps.Keys(layers)), leaves) {
-		if !seen[layer] {
-			t.Errorf("no package of %s was checked", layer)
-		}
+		expect.True(t, seen[layer], "a package of %s was checked", layer)
 	}
 }
 
@@ -115,13 +113,10 @@ func checkOnlyImporter(t *testing.T, imported, importer string) {
 		if !slices.Contains(imports, imported) {
 			continue
 		}
-		if found = found || path == importer; path != importer {
-			t.Errorf("%s imports %s: only %s may import it", path, imported, importer)
-		}
+		found = found || path == importer
+		expect.Equal(t, path, importer, "importer of %s", imported)
 	}
-	if !found {
-		t.Errorf("%s does not import %s: this test checks nothing", importer, imported)
-	}
+	expect.True(t, found, "%s imports %s: otherwise, this test checks nothing", importer, imported)
 }
 
 // docs/design/decisions.md must have a record for each direct dependency of both modules, and for no other module.
@@ -144,9 +139,8 @@ func TestDecisions_CoverDependencies(t *testing.T) {
 	}
 	slices.Sort(recorded)
 	slices.Sort(direct)
-	if direct = slices.Compact(direct); len(direct) < 30 {
-		t.Errorf("found only %d direct dependencies", len(direct))
-	}
+	direct = slices.Compact(direct)
+	expect.AtLeast(t, len(direct), 30, "direct dependencies")
 	expect.NoDiff(t, recorded, direct, "modules of docs/design/decisions.md")
 }
 
@@ -184,14 +178,10 @@ func TestDocuments_NameExistingTests(t *testing.T) {
 		text := must.Get(os.ReadFile(document))(t)
 		for _, name := range regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`").FindAllSubmatch(text, -1) {
 			named++
-			if !have[string(name[1])] {
-				t.Errorf("%s names %s, which does not exist", document, name[1])
-			}
+			expect.True(t, have[string(name[1])], "%s names %s, which exists", document, name[1])
 		}
 	}
-	if named < 20 {
-		t.Errorf("found only %d names of tests in %v", named, documents)
-	}
+	expect.AtLeast(t, named, 20, "names of tests in %v", documents)
 }
 
 // own returns the imports of packages of this module, without the module's path.

@@ -43,12 +43,8 @@ func TestRun_MeasuresLatencyFromDueTime(t *testing.T) {
 				}})[0]
 				// Ten requests are due after 0, 100, … 900 ms, and answered after a second: 1000, 900, … 100 ms. Ten more are answered
 				// at once.
-				if got := r.Latency.Quantile(0.5); got > time.Millisecond {
-					t.Errorf("median %s, want none", got)
-				}
-				if got := r.Latency.Quantile(0.75); got < 490*time.Millisecond || got > 520*time.Millisecond {
-					t.Errorf("third quartile %s, want 500 ms", got)
-				}
+				expect.AtMost(t, r.Latency.Quantile(0.5), time.Millisecond, "median")
+				expect.Between(t, r.Latency.Quantile(0.75), 490*time.Millisecond, 520*time.Millisecond, "third quartile")
 				expect.Equal(t, r.Latency.Max(), time.Second, "maximum")
 			})
 		})
@@ -110,9 +106,7 @@ func TestBuckets_AreContiguous(t *testing.T) {
 		}
 	}
 	var h Histogram
-	if h.Quantile(0.5) != 0 || h.Mean() != 0 {
-		t.Error("an empty histogram has values")
-	}
+	expect.True(t, h.Quantile(0.5) == 0 && h.Mean() == 0, "an empty histogram has no values")
 	h.Add(time.Millisecond)
 	h.Add(3 * time.Millisecond)
 	expect.Equal(t, h.Mean(), 2*time.Millisecond, "mean")

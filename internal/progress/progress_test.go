@@ -73,9 +73,7 @@ func TestReporter_DrawsBarsWithoutColors(t *testing.T) {
 func TestTo_PrintsLinesToFile(t *testing.T) {
 	f := must.Get(os.Create(filepath.Join(t.TempDir(), "log")))(t)
 	defer f.Close()
-	if To(f).Terminal() {
-		t.Error("a file is treated as a terminal")
-	}
+	expect.False(t, To(f).Terminal(), "a file is treated as a terminal")
 	task := To(f).Start("pins", 3)
 	task.Add(3)
 	task.Done()

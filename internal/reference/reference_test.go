@@ -9,8 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -43,9 +42,7 @@ func TestReference_IsUpToDate(t *testing.T) {
 				must.OK(t, os.WriteFile(file, []byte(written), 0o644))
 			}
 			have := must.Get(os.ReadFile(file))(t)
-			if diff := cmp.Diff(strings.Split(string(have), "\n"), strings.Split(written, "\n")); diff != "" {
-				t.Errorf("%s is not up to date: run UPDATE=1 go test ./internal/reference (-page +source):\n%s", file, diff)
-			}
+			expect.NoDiff(t, strings.Split(written, "\n"), strings.Split(string(have), "\n"), "%s: run UPDATE=1 go test ./internal/reference", file)
 		})
 	}
 }

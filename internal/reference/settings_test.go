@@ -13,6 +13,7 @@ import (
 	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/cli"
 	"github.com/smartfeed/smartfeed/internal/config"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -41,9 +42,7 @@ func configuration(t *testing.T, p *page) {
 		var rows, inner [][]string
 		var long []config.Key
 		for _, k := range sections[name] {
-			if k.Help == "" {
-				t.Errorf("%s has no help text", k.Path)
-			}
+			expect.True(t, k.Help != "", "%s has a help text", k.Path)
 			text := defaultOf(t, k)
 			if len(text) > 80 {
 				text, long = "see below", append(long, k)
@@ -65,9 +64,7 @@ func configuration(t *testing.T, p *page) {
 
 func elementsOf(t *testing.T, keys []config.Key) (rows [][]string) {
 	for _, k := range keys {
-		if k.Help == "" {
-			t.Errorf("%s has no help text", k.Path)
-		}
+		expect.True(t, k.Help != "", "%s has a help text", k.Path)
 		rows = append(rows, []string{code(k.Path), sentence(k.Help), k.Type, defaultOf(t, k), k.Range})
 		rows = append(rows, elementsOf(t, k.Elements)...)
 	}

@@ -108,9 +108,7 @@ func record(t *testing.T, p *page, r, bounds object, parts map[string]bool) {
 		field := f.(object)
 		name := field["name"].(string)
 		doc, _ := field["doc"].(string)
-		if doc == "" {
-			t.Errorf("%s.%s has no doc", r["name"], name)
-		}
+		expect.True(t, doc != "", "%s.%s has a doc", r["name"], name)
 		text, _ := json.Marshal(field["default"])
 		if _, optional := field["default"]; !optional {
 			text = nil

@@ -110,9 +110,7 @@ func TestTags_PanicIfMalformed(t *testing.T) {
 func TestUnder_PrefixesEachProblem(t *testing.T) {
 	err := Under("pools", errors.Join(errors.New("cap 0: at least 1"), errors.New("half_life -1s: must be positive")))
 	expect.Equal(t, err.Error(), "pools.cap 0: at least 1\npools.half_life -1s: must be positive", "problems")
-	if Under("pools", nil) != nil {
-		t.Error("no problem became one")
-	}
+	expect.Error(t, Under("pools", nil), "", "no problem")
 }
 
 func TestRangeText(t *testing.T) {

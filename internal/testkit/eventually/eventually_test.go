@@ -18,9 +18,7 @@ func TestTrue_FailsAfterLimit(t *testing.T) {
 			True(lost, "doomsday", func() bool { return false })
 		}()
 		<-ended
-		if took := time.Since(began); took < Limit() || took > Limit()+2*slowest {
-			t.Errorf("failed after %s, want %s", took, Limit())
-		}
+		expect.Between(t, time.Since(began), Limit(), Limit()+2*slowest, "time until the failure")
 		expect.Contains(t, lost.why, "%s: %s", "limit and condition")
 	})
 }

@@ -41,9 +41,7 @@ func TestCut_LosesOnlyResponses(t *testing.T) {
 	ends := must.Get(admin.ListEndOffsets(t.Context(), "t"))(t)
 	end, _ := ends.Lookup("t", 0)
 	expect.Equal(t, end.Offset, records, "end of the log")
-	if got := n.Hits(kmsg.Produce); got < records/2 {
-		t.Errorf("%d responses lost, want at least %d", got, records/2)
-	}
+	expect.AtLeast(t, n.Hits(kmsg.Produce), records/2, "lost responses")
 	expect.Equal(t, n.Hits(kmsg.ListOffsets), 0, "lost responses of another kind")
 }
 
@@ -70,9 +68,7 @@ func TestHold_BlocksTrafficUntilRelease(t *testing.T) {
 	n.Hold()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := admin.ListEndOffsets(ctx, "t"); err == nil {
-		t.Error("got a response while traffic is held")
-	}
+	expect.Fails(t, expect.ErrorOf(admin.ListEndOffsets(ctx, "t")), "request while traffic is held")
 	done := make(chan error, 1)
 	go func() {
 		_, err := admin.ListEndOffsets(t.Context(), "t")

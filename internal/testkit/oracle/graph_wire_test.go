@@ -116,9 +116,7 @@ func (p *pipeline) expectEffects(names ...string) {
 	p.t.Helper()
 	p.keepEffects()
 	for _, name := range names {
-		if p.effects[name] == 0 {
-			p.t.Errorf("no %s: %v", name, p.effects)
-		}
+		expect.AtLeast(p.t, p.effects[name], 1, "%s in %v", name, p.effects)
 	}
 }
 
@@ -150,9 +148,7 @@ func (p *pipeline) compare(when string) {
 		}
 		expect.Equal(p.t, must.Get(p.generator.Waiting(p.t.Context(), user))(p.t), min(len(waiting), generator.MaxWaiting), "%s", when)
 	}
-	if compared == 0 {
-		p.t.Errorf("%s: no candidate was compared", when)
-	}
+	expect.AtLeast(p.t, compared, 1, "%s: compared candidates", when)
 }
 
 // worlds draws random worlds: each has a few users, boards, interests and pins with many events.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/objects"
@@ -207,15 +208,11 @@ func BenchmarkFeed(b *testing.B) {
 		p.graph(people, each)
 		before := p.delivered()
 		m := p.deliver(pins, people, each)
-		if got := p.delivered() - before; got < m.deliveries {
-			b.Errorf("%d rows of pools for %d deliveries", got, m.deliveries)
-		}
+		expect.AtLeast(b, p.delivered()-before, m.deliveries, "rows of pools")
 		m.report(b, "")
 		bare := p.bare()
 		bare.report(b, "bare-")
-		if m.cpuPerMillion() > most*bare.cpuPerMillion() {
-			b.Errorf("a million deliveries cost %.1f s of CPU, and %.1f in the bare loop: want at most %d times as much", m.cpuPerMillion(), bare.cpuPerMillion(), most)
-		}
+		expect.AtMost(b, m.cpuPerMillion(), most*bare.cpuPerMillion(), "CPU seconds of a million deliveries, %d times the bare loop's", most)
 	}
 	b.ReportMetric(0, "ns/op")
 }

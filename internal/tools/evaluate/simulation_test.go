@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/experiment"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/training"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -150,14 +151,11 @@ func TestRun_IntervalsCoverTruth(t *testing.T) {
 			}
 		}
 	}
-	if wanted < 1.2*logged || difference < 0.02 {
-		t.Errorf("rates: %.4f logged, %.4f wanted, difference of arms %.4f: want policies and arms that differ", logged, wanted, difference)
-	}
+	expect.AtLeast(t, wanted, 1.2*logged, "rate of the wanted policy")
+	expect.AtLeast(t, difference, 0.02, "difference of the arms")
 	for name, n := range covered {
 		t.Logf("%s: %d of %d intervals cover the truth, mean standard error %.5f", name, n, runs, width[name])
-		if n < 90 {
-			t.Errorf("%s: %d of %d intervals cover the truth, want at least 90", name, n, runs)
-		}
+		expect.AtLeast(t, n, 90, "%s: intervals of %d that cover the truth", name, runs)
 	}
 	if len(covered) != 6 || width["doubly robust"] > width["IPS"] {
 		t.Errorf("standard errors: %v, want a smaller one of the doubly robust estimate than of IPS", width)

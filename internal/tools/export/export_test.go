@@ -158,9 +158,7 @@ func rows(t *testing.T, dir string) (all []exported) {
 	for _, path := range must.Get(filepath.Glob(filepath.Join(dir, "day=*", "*.parquet")))(t) {
 		some := must.Get(parquet.ReadFile[exported](path))(t)
 		for _, r := range some {
-			if day := "day=" + schemas.Micros(r.Time).Time().Format(time.DateOnly); filepath.Base(filepath.Dir(path)) != day {
-				t.Errorf("%s has a row of %s", path, day)
-			}
+			expect.Equal(t, filepath.Base(filepath.Dir(path)), "day="+schemas.Micros(r.Time).Time().Format(time.DateOnly), "folder of a row")
 		}
 		all = append(all, some...)
 	}
@@ -209,9 +207,7 @@ func TestExport_EqualsBruteForce(t *testing.T) {
 				must.Get(h.export(dir, 1e6))(t)
 				expect.NoDiff(t, rows(t, dir), h.brute(), "rows")
 			}
-			if left := must.Get(filepath.Glob(filepath.Join(dir, "*", "*.tmp")))(t); len(left) > 0 {
-				t.Errorf("incomplete files: %v", left)
-			}
+			expect.Empty(t, must.Get(filepath.Glob(filepath.Join(dir, "*", "*.tmp")))(t), "incomplete files")
 		})
 	}
 }
@@ -221,9 +217,7 @@ func checkUnique(t *testing.T, rows []exported) {
 	seen := map[string]bool{}
 	for _, r := range rows {
 		key := fmt.Sprint(r.Visit, r.Position)
-		if seen[key] {
-			t.Errorf("%s is in two rows", key)
-		}
+		expect.False(t, seen[key], "%s is in two rows", key)
 		seen[key] = true
 	}
 }
@@ -270,9 +264,7 @@ func TestExport_SkipsVisitsBeforeOldestAction(t *testing.T) {
 	summary := must.Get(h.export(dir, 1e6))(t)
 	got, early := rows(t, dir), func(r exported) bool { return schemas.Micros(r.Time) < h.now-39*hour }
 	for _, r := range got {
-		if schemas.Micros(r.Time) < h.now-41*hour {
-			t.Errorf("visit %s at %s is before the oldest action", r.Visit, schemas.Micros(r.Time).Time())
-		}
+		expect.AtLeast(t, schemas.Micros(r.Time), h.now-41*hour, "time of visit %s", r.Visit)
 	}
 	expect.NoDiff(t, slices.DeleteFunc(got, early), slices.DeleteFunc(h.brute(), early), "rows an hour later")
 	if summary.Visits == 0 || summary.Skipped == 0 {

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -196,9 +195,7 @@ func TestMostFrequent_BreaksTiesBySmallerID(t *testing.T) {
 		{map[int32]int{1: 1, 2: 9, 3: 5, 4: 7}, []int32{2, 4, 3}},
 		{map[int32]int{9: 2, 4: 2, 6: 2, 1: 1}, []int32{4, 6, 9}}, // ties: the smaller id
 	} {
-		if got := mostFrequent(c.counts, 3); !slices.Equal(got, c.want) {
-			t.Errorf("most frequent of %v: %v, want %v", c.counts, got, c.want)
-		}
+		expect.NoDiff(t, mostFrequent(c.counts, 3), c.want, "most frequent of %v", c.counts)
 	}
 }
 

@@ -100,12 +100,8 @@ func TestWorld_IsDeterminedBySeed(t *testing.T) {
 	expect.NoDiff(t, text(t, acting(cfg, "a", 500)), text(t, acting(cfg, "a", 500)), "same run, different live events")
 	other := cfg
 	other.Seed++
-	if slices.Equal(text(t, first(cfg)), text(t, first(other))) {
-		t.Error("another seed has the same initial events")
-	}
-	if slices.Equal(text(t, acting(cfg, "a", 500)), text(t, acting(cfg, "b", 500))) {
-		t.Error("another run has the same live events")
-	}
+	expect.False(t, slices.Equal(text(t, first(cfg)), text(t, first(other))), "another seed has the same initial events")
+	expect.False(t, slices.Equal(text(t, acting(cfg, "a", 500)), text(t, acting(cfg, "b", 500))), "another run has the same live events")
 }
 
 func TestLive_RunsShareNoIDs(t *testing.T) {
@@ -167,13 +163,10 @@ func TestFollows_MatchConfig(t *testing.T) {
 		if slices.Contains(list, schemas.ID(w.user(0))) {
 			followers++
 		}
-		if len(list) > 5 {
-			t.Errorf("%s follows %d", w.user(person), len(list))
-		}
+		expect.AtMost(t, len(list), 5, "users that %s follows", w.user(person))
 	}
-	if followers < 700 || follows < 3500 {
-		t.Errorf("%d of 1000 users follow the first, want at least 700; %d follows in total, want about 4 per user", followers, follows)
-	}
+	expect.AtLeast(t, followers, 700, "followers of the first of 1000 users")
+	expect.AtLeast(t, follows, 3500, "follows, about 4 per user")
 }
 
 func TestLive_ActsOnFollowedInterests(t *testing.T) {
@@ -203,15 +196,11 @@ func TestLive_ActsOnFollowedInterests(t *testing.T) {
 			liked++
 		}
 	}
-	if share := float64(liked) / float64(actions); share < 0.75 {
-		t.Errorf("%.0f %% of the actions are on pins of the actor's interests, want at least 75 %%", 100*share)
-	}
+	expect.AtLeast(t, float64(liked)/float64(actions), 0.75, "share of the actions on pins of the actor's interests")
 	live := map[string]int{"pins": byStream["pins"] - cfg.Pins, "follows": byStream["follows"], "actions": actions}
 	want := map[string]int{"pins": 1200, "follows": 1100, "actions": 17_700} // of 20,000
 	for stream, n := range want {
-		if got := live[stream]; math.Abs(float64(got-n)) > 0.15*float64(n) {
-			t.Errorf("%d events of %s, want about %d", got, stream, n)
-		}
+		expect.Near(t, float64(live[stream]), float64(n), 0.15*float64(n), "events of %s", stream)
 	}
 }
 
@@ -225,12 +214,10 @@ func TestEmbedding_SimilarItemsAreClose(t *testing.T) {
 		return sum
 	}
 	a, b, other := w.embedding(r, []int{1}), w.embedding(r, []int{1}), w.embedding(r, []int{2})
-	if len(a) != dimensions || math.Abs(dot(a, a)-1) > 1e-5 {
-		t.Errorf("%d dimensions, length² %f; want %d, 1", len(a), dot(a, a), dimensions)
-	}
-	if dot(a, b) < 0.7 || dot(a, other) > dot(a, b) {
-		t.Errorf("similarity %f for the same interest, %f for another one", dot(a, b), dot(a, other))
-	}
+	expect.Equal(t, len(a), dimensions, "dimensions")
+	expect.Near(t, dot(a, a), 1, 1e-5, "squared length")
+	expect.AtLeast(t, dot(a, b), 0.7, "similarity for the same interest")
+	expect.AtMost(t, dot(a, other), dot(a, b), "similarity for another interest")
 }
 
 func TestLive_BoundsPinsPerInterest(t *testing.T) {
@@ -238,9 +225,7 @@ func TestLive_BoundsPinsPerInterest(t *testing.T) {
 	for range 5 * shelfPins {
 		l.post(0, 0)
 	}
-	if got := len(l.shelves[0]); got > 2*shelfPins {
-		t.Errorf("%d pins of an interest, want at most %d", got, 2*shelfPins)
-	}
+	expect.AtMost(t, len(l.shelves[0]), 2*shelfPins, "pins of an interest")
 }
 
 func TestTicks_KeepRate(t *testing.T) {
@@ -258,9 +243,7 @@ func TestTicks_KeepRate(t *testing.T) {
 			for range ticks(ctx, perSecond) {
 				n++
 			}
-			if want := 20 * perSecond; math.Abs(n-want) > 1+want/50 {
-				t.Errorf("%.0f ticks in 20 s at %g per second", n, perSecond)
-			}
+			expect.Near(t, n, 20*perSecond, 1+20*perSecond/50, "ticks in 20 s at %g per second", perSecond)
 		})
 	}
 }

@@ -34,6 +34,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/measure"
 	"github.com/smartfeed/smartfeed/internal/testkit/child"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tools/load"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -80,9 +81,7 @@ func BenchmarkStream(b *testing.B) {
 	for _, part := range strings.Split(cmp.Or(os.Getenv("STREAM_PARTS"), "actions,idle,visits,pools,features"), ",") {
 		r.part(part)
 	}
-	if n := r.used(b).sum("dead_letters_total", ""); n > 0 {
-		b.Errorf("%.0f records are in the dead-letter topic", n)
-	}
+	expect.Equal(b, r.used(b).sum("dead_letters_total", ""), 0, "records in the dead-letter topic")
 	r.printTotals()
 	b.ReportMetric(0, "ns/op")
 }
@@ -197,9 +196,7 @@ func (r *run) visit(title string, send func(request) measure.Result) {
 	r.b.Helper()
 	must.OK(r.b, load.All(r.b.Context(), r.publisher, r.offers(uint64(r.asked)), func(schemas.Line) {}))
 	r.wait()
-	if f := r.requests(title, send, http.MethodGet, "/v1/users/USER/feed?limit=25", ""); f.items < 5 { // degraded visits have none
-		r.b.Errorf("%s: %.1f new items per visit, want about 25", title, f.items)
-	}
+	expect.AtLeast(r.b, r.requests(title, send, http.MethodGet, "/v1/users/USER/feed?limit=25", "").items, 5, "%s: new items per visit", title)
 }
 
 // requests sends requests of users to the product and to the bare loop, prints the costs, and returns those of the product. USER in
