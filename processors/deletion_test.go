@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -34,9 +35,7 @@ var (
 func TestRowKinds_DocumentTheirDeletion(t *testing.T) {
 	for _, dir := range packagesWithRows {
 		kinds, documented := kindsOf(t, dir)
-		if len(kinds) < 3 {
-			t.Errorf("%s: found only the kinds of rows %q, want at least three", dir, kinds)
-		}
+		expect.AtLeast(t, len(kinds), 3, "%s: kinds of rows, %q", dir, kinds)
 		for _, kind := range kinds {
 			switch text, found := documented[kind]; {
 			case !found:

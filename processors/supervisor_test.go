@@ -77,9 +77,7 @@ func TestDefaultBackoff_Jitter(t *testing.T) {
 		delays := processors.DefaultBackoff()
 		for least := 100 * ms; least < time.Minute; least *= 2 {
 			bound := min(least, 15*time.Second)
-			if got := delays.NextBackOff(); got < bound || got > 2*bound+1 {
-				t.Errorf("got %s, want %s to %s", got, bound, 2*bound)
-			}
+			expect.Between(t, delays.NextBackOff(), bound, 2*bound+1, "backoff")
 		}
 	}
 }

@@ -194,9 +194,7 @@ func TestAffinities_SentAtMostOncePerInterval(t *testing.T) {
 func checkApart(t *testing.T, all []schemas.Affinities, every time.Duration) {
 	t.Helper()
 	for i := range all[1:] {
-		if apart := all[i+1].Time.Time().Sub(all[i].Time.Time()); apart < every {
-			t.Errorf("sent again after %s, want at least %s", apart, every)
-		}
+		expect.AtLeast(t, all[i+1].Time.Time().Sub(all[i].Time.Time()), every, "time until it is sent again")
 	}
 }
 
@@ -289,9 +287,7 @@ func TestEdgeWeight_ChangesInStepsAndDecays(t *testing.T) {
 	expect.NoDiff(t, moves(), []float32{1.5, 1}, "weights")
 	all := values(proctest.Drain(w, w.Streams.EdgeWeights))
 	faded := all[1].Time.Time().Sub(at)
-	if want := time.Duration(math.Log2(7/2.4) * float64(cfg.AffinityHalfLife)); faded < want {
-		t.Errorf("decayed after %s, want at least %s", faded, want)
-	}
+	expect.AtLeast(t, faded, time.Duration(math.Log2(7/2.4)*float64(cfg.AffinityHalfLife)), "time until the decay")
 }
 
 func TestTrim_RemovesWeakFacets(t *testing.T) {
@@ -362,9 +358,7 @@ func TestActors_ExactlyOnceThroughKills(t *testing.T) {
 	w.WaitIdle()
 	seen := map[string]bool{}
 	for _, e := range values(proctest.Drain(w, w.Streams.ActionsEnriched)) {
-		if seen[e.ID] {
-			t.Errorf("action %s was forwarded twice", e.ID)
-		}
+		expect.False(t, seen[e.ID], "action %s was forwarded twice", e.ID)
 		seen[e.ID] = true
 	}
 	expect.NoDiff(t, len(seen), users*perUser*rounds, "actions forwarded")

@@ -96,9 +96,7 @@ func TestRankings_DropLeastRecentlyUsed(t *testing.T) {
 	if r.of("user:0") == nil || r.of("user:1") != nil {
 		t.Error("want the ranking that is always used, and not the other old one")
 	}
-	if held := len(r.young) + len(r.old); held > users+3 {
-		t.Errorf("%d rankings are kept, want at most %d", held, users+3)
-	}
+	expect.AtMost(t, len(r.young)+len(r.old), users+3, "kept rankings")
 	r.drop("user:0")
 	expect.Equal(t, r.of("user:0"), nil, "a dropped ranking")
 }

@@ -2,7 +2,6 @@ package actors_test
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -124,7 +123,5 @@ func TestAction_HasOneWeight(t *testing.T) {
 	if len(requests) != 1 || len(affinities) != 1 || len(affinities[0].Value.Top) == 0 {
 		t.Fatalf("got %+v and %+v, want one record each", requests, affinities)
 	}
-	if weight, value := requests[0].Value.Weight, affinities[0].Value.Top[0].Value; math.Abs(weight-float64(value)) > 0.5 {
-		t.Errorf("weight %v as a neighbor and %v in affinities, want equal weights", weight, value)
-	}
+	expect.Near(t, requests[0].Value.Weight, float64(affinities[0].Value.Top[0].Value), 0.5, "weight as a neighbor, compared with affinities")
 }

@@ -48,9 +48,7 @@ func TestSteps_KeepBand(t *testing.T) {
 			sent = cfg.EdgeWeightSteps.next(sent, value, cfg.EdgeWeightHysteresis)
 			plain := cfg.EdgeWeightSteps[cfg.EdgeWeightSteps.at(value)].Weight
 			widened := cfg.EdgeWeightSteps[cfg.EdgeWeightSteps.at(value+cfg.EdgeWeightHysteresis*math.Abs(value)/(1-cfg.EdgeWeightHysteresis))].Weight
-			if sent < plain || sent > widened {
-				t.Errorf("at %v: weight %v, want %v to %v", value, sent, plain, widened)
-			}
+			expect.Between(t, sent, plain, widened, "weight at %v", value)
 			expect.Equal(t, cfg.EdgeWeightSteps.next(sent, value, cfg.EdgeWeightHysteresis), sent, "at %v: the next weight", value)
 		}
 	})
@@ -75,12 +73,8 @@ func TestFacet_DecaysOnTime(t *testing.T) {
 				t.Errorf("weight changes from %v to %v before the timer", f.sentWeight, early.sentWeight)
 			}
 			before := f
-			if !f.updateWeight(cfg, wake) {
-				t.Errorf("timer at %v without a change: affinity %v, weight %v", wake, f.At(wake, cfg.AffinityHalfLife), f.sentWeight)
-			}
-			if f.sentAt <= before.sentAt {
-				t.Errorf("sent at %d, previously at %d", f.sentAt, before.sentAt)
-			}
+			expect.True(t, f.updateWeight(cfg, wake), "timer at %v changes the affinity %v", wake, f.At(wake, cfg.AffinityHalfLife))
+			expect.True(t, f.sentAt > before.sentAt, "sent at %d, previously at %d", f.sentAt, before.sentAt)
 			now = wake
 		}
 		t.Errorf("weight %v still changes", f.sentWeight)

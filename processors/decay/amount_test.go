@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -39,9 +40,7 @@ func TestAmount(t *testing.T) {
 		{"a thousand years", one.At(schemas.Micros(1000*365*24)*hour, halfLife), 0},
 	}
 	for _, tt := range tests {
-		if !near(tt.got, tt.want) {
-			t.Errorf("%s: got %v, want %v", tt.name, tt.got, tt.want)
-		}
+		expect.True(t, near(tt.got, tt.want), "%s: got %v, want %v", tt.name, tt.got, tt.want)
 	}
 }
 
@@ -62,8 +61,6 @@ func TestAmount_AnyOrder(t *testing.T) {
 			sum = sum.Plus(w.weight, w.at, halfLife)
 			want += w.weight * math.Exp2(-(now-w.at).Time().Sub(schemas.Micros(0).Time()).Hours()/24)
 		}
-		if got := sum.At(now, halfLife); math.Abs(got-want) > 1e-6 {
-			t.Errorf("got %v, want %v", got, want)
-		}
+		expect.Near(t, sum.At(now, halfLife), want, 1e-6, "amount")
 	})
 }

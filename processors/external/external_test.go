@@ -48,9 +48,8 @@ func TestCall(t *testing.T) {
 		_, _ = w.Write([]byte(`{"got":` + string(body) + `}`))
 	})
 	var answer struct{ Got map[string]int }
-	if err := s.Call(t.Context(), map[string]int{"a": 1}, &answer, 1<<20); err != nil || answer.Got["a"] != 1 {
-		t.Errorf("got %+v, %v", answer, err)
-	}
+	must.OK(t, s.Call(t.Context(), map[string]int{"a": 1}, &answer, 1<<20))
+	expect.Equal(t, answer.Got["a"], 1, "response")
 }
 
 func TestCall_RejectsBadResponses(t *testing.T) {
@@ -221,9 +220,7 @@ func TestCall_BoundsDecodedSize(t *testing.T) {
 			err := s.Call(t.Context(), 1, &answer, 1000*128)
 			runtime.ReadMemStats(&after)
 			expect.Error(t, err, "JSON values: want at most 128000", "error")
-			if got := (after.TotalAlloc - before.TotalAlloc) >> 20; got > 32 { // reading 4 MiB into a growing buffer takes 20
-				t.Errorf("allocated %d MiB, want at most 32", got)
-			}
+			expect.AtMost(t, (after.TotalAlloc-before.TotalAlloc)>>20, 32, "allocated MiB")
 		})
 	}
 }

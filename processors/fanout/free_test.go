@@ -56,9 +56,7 @@ func TestFreeSlots_MaximumWithinRecordBounds(t *testing.T) {
 	freed := func() map[string]bool {
 		keys := map[string]bool{}
 		for _, r := range w.Records(topics.RecentsPulled) {
-			if r.Value != nil {
-				t.Errorf("slot %s is not empty", r.Key)
-			}
+			expect.True(t, r.Value == nil, "slot %s is empty", r.Key)
 			keys[string(r.Key)] = true
 		}
 		return keys

@@ -39,11 +39,7 @@ func TestParseRecent_RoundTrip(t *testing.T) {
 	}}
 	expect.NoDiffBut(t, cmp.AllowUnexported(recent{}), got, want, "recent pins")
 	for n := range len(value) {
-		if got, err := parseRecent(row, value[:n]); err == nil {
-			t.Errorf("%d of %d bytes: got %+v, want an error", n, len(value), got)
-		}
+		expect.Fails(t, expect.ErrorOf(parseRecent(row, value[:n])), "%d of %d bytes", n, len(value))
 	}
-	if got, err := parseRecent(row[:9], value); err == nil {
-		t.Errorf("a name without a pin: got %+v, want an error", got)
-	}
+	expect.Fails(t, expect.ErrorOf(parseRecent(row[:9], value)), "name without a pin")
 }

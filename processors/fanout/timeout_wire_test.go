@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -47,9 +48,7 @@ func TestWalk_ContinuesWithoutStalledPartition(t *testing.T) {
 	w.WaitIdle()
 	expectDeliveries(t, w, author, want)
 	status := m.Status(topics.Fanout)
-	if status.Effects["timed_out_steps"] == 0 || status.Dropped["old_step"] == 0 {
-		t.Errorf("effects %v, dropped %v: want timed_out_steps and old_step", status.Effects, status.Dropped)
-	}
+	expect.AtLeast(t, min(status.Effects["timed_out_steps"], status.Dropped["old_step"]), 1, "timed out steps, and old steps")
 }
 
 // ownerIn returns a name that maps to a partition.

@@ -210,9 +210,7 @@ func TestFanout_DeliversEachVersionOnceThroughKills(t *testing.T) {
 	expectDeliveries(t, w, author, want)
 	steps := proctest.Drain(w, w.Streams.FanoutLoop)
 	// Ten followers: 3, 3, 3, 1; and one more for a walk that was queued.
-	if got, least := len(steps), pins*3; got < least || got > least+pins {
-		t.Errorf("%d loop records, want %d, and at most one more per pin", got, least)
-	}
+	expect.Between(t, len(steps), pins*3, pins*4, "loop records, at most one more per pin")
 }
 
 // Followers follow, unfollow, become inactive, are reactivated and change their weights while the process is killed. In
@@ -408,9 +406,7 @@ func testLoweredCap(t *testing.T, above int) {
 		announce(w, author, pinOf(author, before+n, 2))
 	}
 	w.WaitIdle()
-	if kept := len(rowsOf(w, author, 'r')); kept < limit || kept > limit+after/2 {
-		t.Errorf("%d of %d recents kept, want %d and those since the last trim", kept, before+after, limit)
-	}
+	expect.Between(t, len(rowsOf(w, author, 'r')), limit, limit+after/2, "recents kept of %d: those since the last trim", before+after)
 	noDeadLetters(t, w)
 }
 
@@ -587,13 +583,9 @@ func TestFanout_SplitsLongPins(t *testing.T) {
 	for _, r := range proctest.Drain(w, w.Streams.Deliveries) {
 		largest = max(largest, len(r.Value.Users)*len(r.Value.Pins))
 	}
-	if largest > 50 {
-		t.Errorf("up to %d rows of 16 KiB per delivery", largest)
-	}
+	expect.AtMost(t, largest, 50, "rows of 16 KiB per delivery")
 	for _, kind := range []string{"backfill", "fill", "walk"} {
-		if kinds[kind] == 0 {
-			t.Errorf("no continuation %q", kind)
-		}
+		expect.AtLeast(t, kinds[kind], 1, "continuations %q", kind)
 	}
 	noDeadLetters(t, w)
 }
@@ -704,9 +696,7 @@ func testTrim(t *testing.T, w *proctest.Wire) {
 	w.WaitIdle()
 	own := rowsOf(w, "user:trim", 'o')
 	expect.Equal(t, len(own), pins-len(deletions), "pins listed as the author's own, of %d with %d deletions", pins, len(deletions))
-	if got := len(w.Rows(topics.Fanout, "user:trim")) - len(own); got < 2*recents || got > 30*recents {
-		t.Errorf("%d rows of %d publications, want a few times %d", got, pins, recents)
-	}
+	expect.Between(t, len(w.Rows(topics.Fanout, "user:trim"))-len(own), 2*recents, 30*recents, "rows of %d publications", pins)
 	publish(w, follow("trim", 0, "user:fan", schemas.Follow, "user:trim"))
 	w.WaitIdle()
 	var names []schemas.PinID

@@ -100,9 +100,7 @@ func TestDecode_RejectsTruncatedRows(t *testing.T) {
 	a.add(today - 100)
 	whole := packed.Encode(&a)
 	for n := range whole {
-		if _, err := packed.Decode[activity](whole[:n]); err == nil {
-			t.Errorf("decoded %d of %d bytes, want an error", n, len(whole))
-		}
+		expect.Fails(t, expect.ErrorOf(packed.Decode[activity](whole[:n])), "%d of %d bytes", n, len(whole))
 	}
 	h := hours{3: {4: 300}}
 	whole = packed.Encode(&h)
@@ -110,9 +108,7 @@ func TestDecode_RejectsTruncatedRows(t *testing.T) {
 		t.Errorf("hours: got %v, %v", got, err)
 	}
 	for n := range whole {
-		if _, err := packed.Decode[hours](whole[:n]); err == nil {
-			t.Errorf("decoded %d bytes of hours, want an error", n)
-		}
+		expect.Fails(t, expect.ErrorOf(packed.Decode[hours](whole[:n])), "%d bytes of hours", n)
 	}
 }
 
@@ -132,14 +128,10 @@ func TestCountHour_EqualsCountingDecodedHours(t *testing.T) {
 func TestCountHour_RejectsCorruptRows(t *testing.T) {
 	whole := packed.Encode(&hours{})
 	for n := range whole {
-		if _, err := countHour(whole[:n], 167); err == nil {
-			t.Errorf("counted in %d of %d bytes, want an error", n, len(whole))
-		}
+		expect.Fails(t, expect.ErrorOf(countHour(whole[:n], 167)), "%d of %d bytes", n, len(whole))
 	}
 	whole[0]++
-	if _, err := countHour(whole, 0); err == nil {
-		t.Error("counted in a row of another version, want an error")
-	}
+	expect.Fails(t, expect.ErrorOf(countHour(whole, 0)), "row of another version")
 }
 
 // A row of an earlier version holds a whole day, and comes before the blocks of its day.

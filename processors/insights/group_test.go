@@ -74,9 +74,7 @@ func (r *rig) arms(days int) map[string]experiment.Tally {
 	r.t.Helper()
 	all := experiment.Tallies{Verbs: []string{"save"}}
 	for _, part := range r.parts(schemas.InsightRequest{Experiments: &schemas.ExperimentsRequest{Verbs: []schemas.Verb{"save"}, Days: days}}) {
-		if part.Experiments == nil {
-			r.t.Error("a part has no experiments")
-		}
+		expect.True(r.t, part.Experiments != nil, "a part has experiments")
 		for _, t := range part.Experiments {
 			all.Of(t.Feed, t.Arm).Merge(t)
 		}

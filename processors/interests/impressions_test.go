@@ -79,9 +79,7 @@ func TestImpressions_CountForEachInterest(t *testing.T) {
 	for _, m := range r.Records(topics.InterestMarks) {
 		longest = max(longest, len(m.Value))
 	}
-	if longest < 50_000 || longest > 512<<10 {
-		t.Errorf("largest record of marks: %d bytes, want many marks and at most 512 KiB", longest)
-	}
+	expect.Between(t, longest, 50_000, 512<<10, "bytes of the largest record of marks")
 	deadLetters := proctest.Drain(r.Wire, r.Streams.DeadLetters)
 	if len(deadLetters) != 1 || !strings.Contains(deadLetters[0].Value.Reason, "the record's is 1") {
 		t.Errorf("dead letters %+v, want only the visit with a pin of another partition", deadLetters)

@@ -130,7 +130,5 @@ func TestService_OmitsDeletedPinsFromEvidence(t *testing.T) {
 	expect.NoDiff(t, got, []schemas.PinID{"pin:present", "pin:unknown"}, "evidence")
 	store.err = errors.New("unavailable")
 	expect.Is(t, expect.ErrorOf(s.Interests(t.Context(), "user:reader", 10)), store.err, "feed store unavailable")
-	if list, err := s.Interests(t.Context(), "user:erased", 10); err != nil || len(list) != 0 {
-		t.Errorf("interests of a deleted user: %v, %v, want none", list, err)
-	}
+	expect.Empty(t, must.Get(s.Interests(t.Context(), "user:erased", 10))(t), "interests of a deleted user")
 }

@@ -223,9 +223,8 @@ func TestObjects_FutureEventsAreDeadLetters(t *testing.T) {
 	expect.Equal(t, len(proctest.Drain(w, w.Streams.PinCards)), 1, "versions of the pin: only that of the create")
 	var from []string
 	for _, l := range values(proctest.Drain(w, w.Streams.DeadLetters)) {
-		if from = append(from, l.Topic); !strings.HasPrefix(l.Reason, "time: ") {
-			t.Errorf("dead letter of %s because of %q, want its time", l.Topic, l.Reason)
-		}
+		from = append(from, l.Topic)
+		expect.True(t, strings.HasPrefix(l.Reason, "time: "), "dead letter of %s because of its time: %q", l.Topic, l.Reason)
 	}
 	slices.Sort(from)
 	expect.NoDiff(t, from, []string{topics.Actions, topics.Pins}, "topics of the dead letters")
@@ -359,9 +358,7 @@ func checkLastBoards(t *testing.T, w *proctest.Wire, newest int) {
 	last := map[edge]schemas.PinVersion{}
 	for _, p := range values(proctest.Drain(w, w.Streams.Publications)) {
 		e := edge{p.Pin, p.Followee}
-		if p.Version <= last[e].Version {
-			t.Errorf("%v: version %d after %d", e, p.Version, last[e].Version)
-		}
+		expect.True(t, p.Version > last[e].Version, "%v: version %d after %d", e, p.Version, last[e].Version)
 		last[e] = p.PinVersion
 	}
 	for e, v := range last {
@@ -418,9 +415,7 @@ func TestCounts_ActorsAndMeanEmbedding(t *testing.T) {
 	last := all[len(all)-1]
 	u := &schemas.Union{}
 	u.Merge(last.Actors)
-	if got := u.Estimate(); got < 19.5 || got > 20.5 {
-		t.Errorf("%.2f actors, want about 20", got)
-	}
+	expect.Between(t, u.Estimate(), 19.5, 20.5, "actors")
 	expect.NoDiff(t, last.Counts, map[string]int64{"click": 40, schemas.ImpressionCount: 1}, "counts")
 	expect.NoDiff(t, last.Embedding, []float32{0.5, 1.5}, "mean of actors")
 	checkDeadLetters(t, w, `pin actor: key "pin:1": want the pin "pin:other"`)

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/processors/decay"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -46,10 +47,6 @@ func TestDecayed_ScoreComparesAtAnyTime(t *testing.T) {
 	const halfLife = time.Hour
 	hour := schemas.MicrosOf(time.Unix(3600, 0))
 	weak, strong := decay.Amount{Value: 7}, decay.Amount{Value: 4, Time: hour} // 3.5 and 4 an hour later
-	if score(weak, halfLife) >= score(strong, halfLife) {
-		t.Errorf("7 an hour earlier: score %v, want less than %v", score(weak, halfLife), score(strong, halfLife))
-	}
-	if equal := (decay.Amount{Value: 8}); math.Abs(float64(score(equal, halfLife)-score(strong, halfLife))) > 1e-9 {
-		t.Errorf("8 an hour earlier: score %v, want %v", score(equal, halfLife), score(strong, halfLife))
-	}
+	expect.True(t, score(weak, halfLife) < score(strong, halfLife), "7 an hour earlier has a lower score than 4")
+	expect.Near(t, score(decay.Amount{Value: 8}, halfLife), score(strong, halfLife), 1e-9, "score of 8 an hour earlier")
 }

@@ -75,9 +75,8 @@ func TestReported_UnreportedPinsReturnOnce(t *testing.T) {
 	want("3 was reported, and 5 was seen before", 0, 4, 7)
 	r.showReported("four", 0, 0, 4, 200, 201, 202) // removes the oldest seen pins, among them places of pins that returned
 	want("older candidates than the removed seen pins are refused")
-	if pins, index := r.count(reader, layout.KindSeen), r.count(reader, layout.KindSeenIndex); pins > 9 || index > 5 {
-		t.Errorf("%d seen pins in %d visits, want at most 9 in 5", pins, index)
-	}
+	expect.AtMost(t, r.count(reader, layout.KindSeen), 9, "seen pins")
+	expect.AtMost(t, r.count(reader, layout.KindSeenIndex), 5, "visits with seen pins")
 }
 
 // Without a feed that waits for reports, reports change no row.

@@ -212,9 +212,8 @@ func TestThresholds_AreBounded(t *testing.T) {
 			weight += list[i].weight()
 		}
 	}
-	if weight != f.held || f.held > maxThresholdWeight {
-		t.Errorf("weight %d, tracked weight %d, want at most %d", weight, f.held, maxThresholdWeight)
-	}
+	expect.Equal(t, weight, f.held, "tracked weight")
+	expect.AtMost(t, f.held, maxThresholdWeight, "tracked weight")
 	f.keep("user:many", level{source: schemas.Following, threshold: &threshold{follows: maxThresholdWeight}})
 	expect.Equal(t, f.of("user:many", schemas.Following), nil, "level of a user with too many follows")
 }

@@ -73,9 +73,7 @@ func TestPool_KeepsBestBeyondCap(t *testing.T) {
 			dropped += n
 		}
 		list := must.Get(layout.CandidateRows(w.Table, schemas.Following))(t)
-		if len(list) > 2*limit {
-			t.Errorf("%d rows after a trim, want at most %d visible and as many hidden", len(list), limit)
-		}
+		expect.AtMost(t, len(list), 2*limit, "rows after a trim: visible ones, and as many hidden")
 		expect.Equal(t, dropped+len(list), len(all), "%d dropped and %d kept, in total", dropped, len(list))
 	})
 }

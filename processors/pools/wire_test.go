@@ -174,9 +174,7 @@ func TestVisits_ShowEachPinOnceThroughKills(t *testing.T) {
 	for v := 0; ; v++ {
 		got := r.visit(user, fmt.Sprintf("visit-%d", v), 2)
 		for _, p := range got {
-			if shown[p] {
-				t.Errorf("visit %d: %s repeated", v, p)
-			}
+			expect.False(t, shown[p], "visit %d: %s repeated", v, p)
 			shown[p] = true
 		}
 		slices.Reverse(got) // the first shown item is on top of the materialized feed
@@ -237,9 +235,7 @@ func TestVisits_ContinueWhenPartitionMoves(t *testing.T) {
 	shown := map[schemas.PinID]bool{}
 	for v, name := range []string{"b", "a", "b", "a", "b", "a"} {
 		for _, p := range r.visit(user, fmt.Sprintf("move-%d", v), 1) {
-			if shown[p] {
-				t.Errorf("visit %d: %s repeated", v, p)
-			}
+			expect.False(t, shown[p], "visit %d: %s repeated", v, p)
 			shown[p] = true
 		}
 		r.member.Stop() // the Served is in the log, but may not be applied

@@ -77,13 +77,9 @@ func TestAppendBody_Golden(t *testing.T) {
 func TestParseBody_RejectsTruncationsAndTrailingBytes(t *testing.T) {
 	row := string(ranked.AppendBody(nil, &pottery))
 	for n := range len(row) {
-		if body, err := ranked.ParseBody(row[:n]); err == nil {
-			t.Errorf("%d of %d bytes: got %v, want an error", n, len(row), body)
-		}
+		expect.Fails(t, expect.ErrorOf(ranked.ParseBody(row[:n])), "%d of %d bytes", n, len(row))
 	}
-	if body, err := ranked.ParseBody(row + "\x00"); err == nil {
-		t.Errorf("one byte too many: got %v, want an error", body)
-	}
+	expect.Fails(t, expect.ErrorOf(ranked.ParseBody(row+"\x00")), "one byte too many")
 }
 
 func FuzzParseBody(f *testing.F) {
@@ -108,8 +104,6 @@ func TestTrimDue_OneRowInN(t *testing.T) {
 				due++
 			}
 		}
-		if want := rows / n; due < want*3/4 || due > want*5/4 { // five standard deviations
-			t.Errorf("%q: %d of %d rows are due, want about %d", list, due, rows, want)
-		}
+		expect.Between(t, due, rows/n*3/4, rows/n*5/4, "%q: due rows of %d", list, rows)
 	}
 }

@@ -181,9 +181,7 @@ func TestRelated_SharesEqualDecayedSums(t *testing.T) {
 		}
 		compared += len(want)
 	}
-	if compared < 100 {
-		t.Errorf("compared only %d neighbors", compared)
-	}
+	expect.AtLeast(t, compared, 100, "compared neighbors")
 }
 
 // An action delivers the strongest neighbors, each with its write-time score and its share as the edge weight.
@@ -213,9 +211,7 @@ func TestRequest_DeliversNeighbors(t *testing.T) {
 		got = append(got, *rec.Value)
 	}
 	slices.SortFunc(got, func(a, b schemas.Delivery) int { return cmp.Compare(a.Users[0], b.Users[0]) })
-	if diff := gocmp.Diff(wants, got, cmpopts.EquateApprox(1e-12, 0), cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("deliveries (-want +got):\n%s", diff)
-	}
+	expect.NoDiffBut(t, gocmp.Options{cmpopts.EquateApprox(1e-12, 0), cmpopts.EquateEmpty()}, got, wants, "deliveries")
 }
 
 // A neighbor is not offered if it is so old that its share underflows. Other neighbors are still offered.

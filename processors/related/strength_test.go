@@ -32,9 +32,7 @@ func TestStrength_EqualsDecayedSum(t *testing.T) {
 			total += weight * math.Exp2(-float64(age)/float64(month))
 		}
 		got := math.Exp(float64(sum - decay.SumOf(1, now, monthly)))
-		if math.Abs(got-total) > 1e-9*total {
-			t.Errorf("sum of %d weights: %v, want %v", n, got, total)
-		}
+		expect.Near(t, got, total, 1e-9*total, "sum of %d weights", n)
 	})
 }
 

@@ -55,9 +55,7 @@ func TestLimiter_KeepsRate(t *testing.T) {
 				}
 			}
 		}
-		if last := p; last > limiter(now)+limiter(1e6/rate)+1 {
-			t.Errorf("blocked until %v, now %v, at %v per second", last, now, rate)
-		}
+		expect.AtMost(t, p, limiter(now)+limiter(1e6/rate)+1, "end of the block at %v, at %v per second", now, rate)
 	})
 }
 

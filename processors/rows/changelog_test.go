@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -133,8 +134,6 @@ func TestFence_PreviousOwnerCannotStartAnotherTransaction(t *testing.T) {
 	}
 	must.OK(t, stop())
 	for _, row := range w.read(t, "t-table") {
-		if string(row.Value) == strayValue {
-			t.Errorf("the table has a row of the previous owner at offset %d", row.Offset)
-		}
+		expect.False(t, string(row.Value) == strayValue, "the table has a row of the previous owner at offset %d", row.Offset)
 	}
 }

@@ -157,9 +157,7 @@ func TestCluster_LeadersAndCoordinatorsMove(t *testing.T) {
 		}
 	})
 	m.verify(d, leave)
-	if len(leaders) < 2 {
-		t.Errorf("leaders of one partition were %v, want several", leaders)
-	}
+	expect.AtLeast(t, len(leaders), 2, "leaders of one partition, %v", leaders)
 }
 
 // A broker processes a request, and the response is lost with the connection.
@@ -267,9 +265,7 @@ func TestCluster_MembersJoinAndLeave(t *testing.T) { // not parallel: it measure
 		longest = stalls()
 		t.Logf("%d changes, longest stall %v", changes, longest)
 	}
-	if longest > bound {
-		t.Errorf("no output for %v, want at most %v", longest, bound)
-	}
+	expect.AtMost(t, longest, bound, "time without output")
 	expect.Equal(t, m.errs.Load(), 0, "runs that ended with an error")
 	m.verify(d, stay)
 }
@@ -328,9 +324,7 @@ func TestCluster_MemberOutlivesItsSession(t *testing.T) {
 		d.caughtUp(t, "after it continued")
 	}
 	m.verify(d, func() { stay(); leave() })
-	if late.errs.Load()+late.late.Load() == 0 {
-		t.Error("no commit of the blocked member was refused")
-	}
+	expect.AtLeast(t, late.errs.Load()+late.late.Load(), 1, "refused commits of the blocked member")
 }
 
 // members returns the members of the group, if it is stable.

@@ -43,19 +43,13 @@ func TestGather_JoinsItemsOfTransaction(t *testing.T) {
 	}
 	must.OK(t, add(1, "a"))
 	must.OK(t, add(0, "b"))
-	if err := add(1, "undone", "bad"); err == nil {
-		t.Error("a callback that failed returned no error")
-	}
+	expect.Fails(t, add(1, "undone", "bad"), "callback that failed")
 	b.silent = true
 	must.OK(t, add(1, "silent"))
 	b.silent = false
 	must.OK(t, add(1, "c", "d", "e"))
-	if err := add(testPartitions, "f"); err == nil {
-		t.Errorf("the partition %d was accepted", testPartitions)
-	}
-	if got := b.pending.bytes(); got < 500 {
-		t.Errorf("the batch counts %d bytes, want at least 500", got)
-	}
+	expect.Fails(t, add(testPartitions, "f"), "partition %d", testPartitions)
+	expect.AtLeast(t, b.pending.bytes(), 500, "bytes of the batch")
 	must.OK(t, b.pending.emitGathered())
 	var got []string
 	for i := range b.pending.emits {
@@ -85,8 +79,6 @@ func TestGather_StopsAtRecordThatCannotBeEncoded(t *testing.T) {
 	expect.Error(t, newRunner(t, w, t.TempDir(), g).Run(ctx), "gather t-out", "error")
 	expect.Equal(t, len(w.read(t, "t-out")), 0, "records sent")
 	for _, rec := range w.read(t, "t-table") {
-		if len(rec.Key) > 0 && rec.Key[0] != separator {
-			t.Errorf("the row %q was committed", rec.Key)
-		}
+		expect.False(t, len(rec.Key) > 0 && rec.Key[0] != separator, "the row %q was committed", rec.Key)
 	}
 }

@@ -228,9 +228,7 @@ func (g *watched) run(generation int) (r *rows.Runner, stop func()) {
 	go func() { ended <- r.Run(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-ended; err != nil {
-			g.t.Error(err)
-		}
+		expect.Error(g.t, <-ended, "", "end of the runner")
 	})
 	g.t.Cleanup(stop)
 	return r, stop
@@ -280,9 +278,7 @@ func TestGenerations_OneIsInMetrics(t *testing.T) {
 	records := int64(g.published * (keys + 1))
 	applied(first, records)
 	before := g.observed()
-	if before["processing_latency_seconds"] == 0 {
-		t.Error("no latency of the emitting generation was observed")
-	}
+	expect.True(t, before["processing_latency_seconds"] > 0, "a latency of the emitting generation was observed")
 
 	g.CreateTopics(topics.TableOf("pools.2"))
 	second, endSecond := g.run(2)

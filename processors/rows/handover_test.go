@@ -75,9 +75,7 @@ func (w *wire) recoversFrom(t *testing.T, end func()) {
 	a, b := standbyRunner(t, w, dirs[0]), standbyRunner(t, w, dirs[1])
 	stopA := start(t, a)
 	eventually.True(t, "the owner is ready", func() bool { return a.Status().Ready })
-	if took := time.Since(began); took > patience/4 { // a busy machine takes five seconds
-		t.Errorf("the owner took %v to recover", took)
-	}
+	expect.AtMost(t, time.Since(began), patience/4, "time until the owner recovered")
 	for i := range n {
 		if got := count(t, a, user(i)); got != 1 {
 			t.Fatalf("%s is counted %d times after recovery, want once", user(i), got)
@@ -243,9 +241,7 @@ func TestStandby_InitializesNoProducerID(t *testing.T) {
 	})
 	w.emittedOnce(t, n)
 	mu.Lock()
-	if taken := int(a.owned.Load() + b.owned.Load()); inits > taken {
-		t.Errorf("%d producer ids for %d acquired partitions", inits, taken)
-	}
+	expect.AtMost(t, inits, int(a.owned.Load()+b.owned.Load()), "producer ids: one for each acquired partition")
 	mu.Unlock()
 	must.OK(t, stopA()) // Run returns an error if another process has fenced it
 	must.OK(t, stopB())
@@ -276,9 +272,7 @@ func joiningAndLeaving(t *testing.T, w *wire) {
 		eventually.True(t, "the first owns all partitions again", func() bool { return stages(a, StageRunning) == testPartitions })
 		left = min(left, time.Since(began))
 	}
-	if max(joined, left) > 4*time.Second {
-		t.Errorf("joining took at least %v, leaving %v", joined, left)
-	}
+	expect.AtMost(t, max(joined, left), 4*time.Second, "durations of joining and leaving")
 	t.Logf("joining took %v, leaving %v", joined, left)
 }
 
@@ -387,9 +381,7 @@ func staticMembers(t *testing.T, w *wire) {
 	must.OK(t, stops[0]())
 	eventually.True(t, "the other member owns all partitions", func() bool { return stages(runners[1], StageRunning) == testPartitions })
 	t.Logf("the other member owned all partitions after %s", time.Since(began).Round(time.Millisecond))
-	if took := time.Since(began); took < session/2 {
-		t.Errorf("the other member owned all partitions after %s: a static member must not leave the group", took)
-	}
+	expect.AtLeast(t, time.Since(began), session/2, "time until the other member owned all: a static member must not leave the group")
 	for p := range int32(testPartitions) {
 		eventually.True(t, "each record is counted", func() bool { return count(t, runners[1], ownerIn(p)) == name })
 	}

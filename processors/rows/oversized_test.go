@@ -51,9 +51,7 @@ func testOversizedBatch(t *testing.T, produce produceZeros, n int, most int64, w
 	runtime.ReadMemStats(&after)
 	got := int64(after.HeapSys) - int64(before.HeapSys)
 	t.Logf("took %d MiB of memory", got>>20)
-	if got > most {
-		t.Errorf("want at most %d", most>>20)
-	}
+	expect.AtMost(t, got, most, "bytes of memory")
 
 	r, _ = w.run(t, t.TempDir(), w.counter("t-in"))
 	w.send(t, "t-in", 5, 1, one)

@@ -178,16 +178,10 @@ func TestMemory_IsDiscardedWithThePartition(t *testing.T) {
 	})}
 	r := newRunner(t, w, t.TempDir(), g)
 	w.send(t, "t-in", 0, n, func(int) string { return "user:1" })
-	if errs := runUntilDone(t, w, r, n); len(errs) != 3 {
-		t.Errorf("%d errors, want 3: %v", len(errs), errs)
-	}
-	if wrong.Load() > 0 {
-		t.Errorf("memory contained uncommitted counts %d times", wrong.Load())
-	}
+	expect.Equal(t, len(runUntilDone(t, w, r, n)), 3, "errors")
+	expect.Equal(t, wrong.Load(), 0, "uncommitted counts in memory")
 	least, acquired := int64(4), int64(r.owned.Load()) // more than the least if the group rejoined meanwhile
-	if got := memories.Load(); got < least || got > acquired {
-		t.Errorf("memory was created %d times, want at least %d, and at most %d, the number of acquired partitions", got, least, acquired)
-	}
+	expect.Between(t, memories.Load(), least, acquired, "created memories: at most the number of acquired partitions")
 }
 
 // countedOnce reads the rows of users 0 to n-1 from the changelog.
@@ -426,9 +420,7 @@ func TestRun_StopsWhileBrokerHangs(t *testing.T) {
 	<-hung
 	began := time.Now()
 	err := stop()
-	if took := time.Since(began); took > r.cfg.HandoverTimeout+5*time.Second {
-		t.Errorf("Run took %v to return", took)
-	}
+	expect.AtMost(t, time.Since(began), r.cfg.HandoverTimeout+5*time.Second, "duration of Run")
 	t.Logf("Run: %v", err)
 	close(release)
 	r, stop = w.run(t, t.TempDir(), w.counter("t-in"))

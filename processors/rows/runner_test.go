@@ -191,9 +191,7 @@ func TestCommit_RecordLargerThanABatch(t *testing.T) {
 	start(t, r)
 	w.send(t, "t-in", 0, 6, func(int) string { return "user:1" })
 	eventually.True(t, "all are counted", func() bool { return r.Status().Counters.Records == 6 })
-	if got := r.Status().Counters; got.Rows != 6*(rows+2) { // the count and the applied row of each
-		t.Errorf("%d rows, want %d: one commit per record", got.Rows, 6*(rows+2))
-	}
+	expect.Equal(t, r.Status().Counters.Rows, 6*(rows+2), "rows: one commit per record")
 }
 
 func TestStatus_CountsByReason(t *testing.T) {

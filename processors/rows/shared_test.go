@@ -46,9 +46,7 @@ func TestGapController_GapConverges(t *testing.T) {
 				gaps = append(gaps, p.gap())
 			}
 		}
-		if least, most := slices.Min(gaps), slices.Max(gaps); most-least > 2*time.Millisecond {
-			t.Errorf("%d busy partitions: the gap oscillates between %v and %v, want it to converge", partitions, least, most)
-		}
+		expect.AtMost(t, slices.Max(gaps)-slices.Min(gaps), 2*time.Millisecond, "%d busy partitions: oscillation of the gap", partitions)
 	}
 }
 
@@ -65,22 +63,17 @@ func TestShared_MemTablesFitTheBudget(t *testing.T) {
 		sum, sizes := uint64(0), map[uint64]bool{}
 		for p := range int32(8) {
 			got := s.memTable(p)
-			if got < c.even*3/4 || got > c.even*5/4 {
-				t.Errorf("memtable of partition %d with %d stores: %d, want about %d", p, c.stores, got, c.even)
-			}
+			expect.Between(t, got, c.even*3/4, c.even*5/4, "memtable of partition %d with %d stores", p, c.stores)
 			sum, sizes[got] = sum+got, true
 		}
-		if sum > 8*c.even*21/20 || len(sizes) != 8 {
-			t.Errorf("memtables with %d stores: %d different ones, of %d together, want 8 of %d", c.stores, len(sizes), sum, 8*c.even)
-		}
+		expect.AtMost(t, sum, 8*c.even*21/20, "memtables with %d stores, together", c.stores)
+		expect.Equal(t, len(sizes), 8, "different memtables with %d stores", c.stores)
 	}
 	s.stores.Store(1000)
 	expect.Equal(t, s.memTable(0), 1<<20, "memtable with 1000 stores")
 	s.stores.Store(1)
 	s.memTables = 1 << 40
-	if got := s.memTable(7); got < 48<<20 {
-		t.Errorf("memtable of a huge budget: %d, want 48 MiB or more", got)
-	}
+	expect.AtLeast(t, s.memTable(7), 48<<20, "memtable of a huge budget")
 }
 
 func TestRate_LastTenSeconds(t *testing.T) {
@@ -90,9 +83,7 @@ func TestRate_LastTenSeconds(t *testing.T) {
 			r.add(30, time.Now())
 			time.Sleep(time.Second)
 		}
-		if got := r.perSecond(time.Now()); got != 27 { // nine full seconds and the current one
-			t.Errorf("%v per second, want 27", got)
-		}
+		expect.Equal(t, r.perSecond(time.Now()), 27, "records per second")
 		time.Sleep(5 * time.Second)
 		expect.Equal(t, r.perSecond(time.Now()), 12, "rate five seconds later")
 		time.Sleep(time.Hour)

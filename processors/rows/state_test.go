@@ -452,9 +452,7 @@ func TestTimerName_SortsByTimeThenOwner(t *testing.T) {
 		t.Errorf("parsed %+v, %v; want %+v", got, err, want)
 	}
 	for _, cut := range []string{"", "t", "t1234567", "t12345678owner"} {
-		if _, err := parseTimer([]byte(cut)); err == nil {
-			t.Errorf("parse %q: no error", cut)
-		}
+		expect.Fails(t, expect.ErrorOf(parseTimer([]byte(cut))), "parse %q", cut)
 	}
 	expect.Equal(t, microsUp(time.Unix(0, 1001)), 2, "µs of 1001 ns, rounded up")
 }

@@ -90,14 +90,10 @@ func timersFireInOrder(t *testing.T, w *wire) {
 		}
 		eventually.True(t, "all have fired", func() bool { return count(t, r, "user:1") == int(3*round) })
 		expect.NoDiff(t, f.names(), []string{"user:1/1", "user:1/150", "user:1/300"}, "fired")
-		if slices.Min(f.late) < 0 {
-			t.Errorf("a timer fired before its time: %v after it", f.late)
-		}
+		expect.AtLeast(t, slices.Min(f.late), 0, "lateness of timers, %v", f.late)
 		latest = slices.Max(f.late)
 	}
-	if latest >= tickTimeout { // fired by a later tick, because the first one counted as lost
-		t.Errorf("timers fired up to %v after their times", latest)
-	}
+	expect.True(t, latest < tickTimeout, "timers fired up to %v after their times", latest)
 }
 
 func TestTimers_FireInSeveralTicks(t *testing.T) {
@@ -115,9 +111,7 @@ func manyTimers(t *testing.T, w *wire) {
 	eventually.True(t, "all have fired", func() bool { return count(t, r, "user:1") == n })
 	expect.NoDiff(t, len(f.names()), n, "calls")
 	ticks := len(w.read(t, "t-ticks"))
-	if ticks < n/7 || ticks > n {
-		t.Errorf("%d ticks for %d timers, 7 per tick", ticks, n)
-	}
+	expect.Between(t, ticks, n/7, n, "ticks for %d timers, 7 per tick", n)
 }
 
 func TestTimers_SurviveRecovery(t *testing.T) {
@@ -185,9 +179,7 @@ func TestTimers_BadTimerGoesToDeadLetters(t *testing.T) {
 		t.Errorf("dead letter %+v, %v", got, err)
 	}
 	for _, rec := range w.read(t, "t-table") {
-		if strings.HasSuffix(string(rec.Key), "half") {
-			t.Error("a row of the bad timer's callback was written")
-		}
+		expect.False(t, strings.HasSuffix(string(rec.Key), "half"), "a row of the bad timer's callback was written")
 	}
 }
 

@@ -305,9 +305,7 @@ func (d *driver) verify(t testing.TB, members ...*member) {
 func (d *driver) holdsAll(t testing.TB, dirs ...string) {
 	t.Helper()
 	d.holdsRows(t)
-	if stores := d.w.storesEqualLog(t, dirs...); stores < testPartitions {
-		t.Errorf("%d local stores, want at least %d", stores, testPartitions)
-	}
+	expect.AtLeast(t, d.w.storesEqualLog(t, dirs...), testPartitions, "local stores")
 	t.Logf("%d records", d.sent.Load())
 }
 

@@ -89,9 +89,7 @@ func TestTrace_FollowsTheSender(t *testing.T) {
 				t.Fatalf("%d spans ended, want %d", len(ended), test.spans)
 			}
 			if test.spans == 0 {
-				if told != nil {
-					t.Errorf("the emitted record has the header %s", told)
-				}
+				expect.True(t, told == nil, "the emitted record has the header %s", told)
 				return
 			}
 			if got := tracing.Parse(told); got.SpanID() != ended[0].SpanContext().SpanID() || !got.IsSampled() {

@@ -67,9 +67,7 @@ func TestView_ReadsOneCommitAtATime(t *testing.T) {
 			}
 		}
 	}
-	if reads < 3 {
-		t.Errorf("%d reads: the test has not read between commits", reads)
-	}
+	expect.AtLeast(t, reads, 3, "reads between commits")
 }
 
 func TestHasRows(t *testing.T) {
@@ -154,12 +152,8 @@ func TestView_NotOwner(t *testing.T) {
 	notHere("after Run")
 	start(t, r)
 	second, again := session()
-	if second <= first {
-		t.Errorf("session %d after %d: it must never repeat", second, first)
-	}
-	if !again.After(since) {
-		t.Errorf("owned since %s, and since %s after a gap, want different times", since, again)
-	}
+	expect.True(t, second > first, "session %d after %d: it never repeats", second, first)
+	expect.True(t, again.After(since), "owned since %s, and since %s after a gap", since, again)
 }
 
 // Consecutive consumer-group generations leave no time in which another process could own the partition.
@@ -172,9 +166,7 @@ func TestView_Since(t *testing.T) {
 	}
 	for _, turn := range []int32{11, 2, 2} { // one is missing; the group was recreated; another process with the same name
 		since := r.assigned(1, turn)
-		if !since.After(began) {
-			t.Errorf("generation %d: owned since %s, want a new time", turn, since)
-		}
+		expect.True(t, since.After(began), "generation %d: owned since %s, a new time", turn, since)
 		began = since
 	}
 	if other := r.assigned(0, 3); other.Before(began) {
@@ -191,9 +183,7 @@ func TestView_ReturnsErrorsOfItsCaller(t *testing.T) {
 	expect.Is(t, r.View().Read(ctx, "user:1", func(Snapshot) error { return nil }), context.Canceled, "read with a canceled context")
 	mine := errors.New("mine")
 	expect.Equal(t, r.View().Read(t.Context(), "user:1", func(Snapshot) error { return mine }), mine, "read")
-	if err := r.View().Read(t.Context(), "", func(Snapshot) error { return nil }); err == nil {
-		t.Error("reserved rows of the empty owner can be read")
-	}
+	expect.Fails(t, r.View().Read(t.Context(), "", func(Snapshot) error { return nil }), "reserved rows of the empty owner")
 }
 
 // Scans of a snapshot share an iterator: consecutive scans, nested scans, and a scan after one that ended early.
@@ -217,7 +207,5 @@ func TestSnapshot_NestedScans(t *testing.T) {
 	scan(Scan{Prefix: []byte("b"), Reverse: true}, all)
 	scan(Scan{Prefix: []byte("c")}, all)
 	expect.NoDiff(t, got, strings.Fields("b1 b2 a2 b2 a1 b2 b3 b2 b1"), "visited rows")
-	if err := errors.Join(s.close(), db.Close()); err != nil { // Pebble counts open iterators and snapshots
-		t.Error(err)
-	}
+	expect.Error(t, errors.Join(s.close(), db.Close()), "", "close")
 }

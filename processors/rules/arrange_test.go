@@ -99,9 +99,7 @@ func TestArrange_KeepsSharesWithin3Percent(t *testing.T) {
 			left -= len(a.list)
 		}
 		for _, s := range names {
-			if share, want := got[s]/items, f.Shares[s]/total; math.Abs(share-want) > 0.03 {
-				t.Errorf("%s: %.3f of the impressions, want %.3f within 0.03", s, share, want)
-			}
+			expect.Near(t, got[s]/items, f.Shares[s]/total, 0.03, "%s: share of the impressions", s)
 		}
 	})
 }

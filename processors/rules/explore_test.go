@@ -71,9 +71,7 @@ func TestExplore_OnlyNewPinsAndAuthors(t *testing.T) {
 	if got["pin:s-000"] != "s" || len(got) != 3 {
 		t.Errorf("got %v, want pin:s-000 not explored", got)
 	}
-	if got["pin:s-001"] != schemas.Explore && got["pin:s-002"] != schemas.Explore {
-		t.Errorf("got %v, want one explored pin", got)
-	}
+	expect.True(t, got["pin:s-001"] == schemas.Explore || got["pin:s-002"] == schemas.Explore, "got %v, want one explored pin", got)
 	expect.Equal(t, c.Memory.Draws, 1, "draws")
 }
 
@@ -111,9 +109,7 @@ func TestExplore_DrawsAreIndependentOfOtherCandidates(t *testing.T) {
 	}
 	later, other := drawsOf("user:me", 4, 5), drawsOf("user:other", 3, 5)
 	for pin, draw := range few {
-		if later[pin] == draw || other[pin] == draw {
-			t.Errorf("%s: the same draw %v in another visit", pin, draw)
-		}
+		expect.False(t, later[pin] == draw || other[pin] == draw, "%s: the same draw %v in another visit", pin, draw)
 	}
 }
 
@@ -140,7 +136,6 @@ func TestExplore_PrefersHighSaveRates(t *testing.T) {
 			counts[id] = c
 		}
 	}
-	if shown[9]+shown[8] < rounds*6/10 || shown[0] > rounds/50 {
-		t.Errorf("shown %v of %d, want the last two most and the first hardly", shown, rounds)
-	}
+	expect.AtLeast(t, shown[9]+shown[8], rounds*6/10, "views of the last two, of %v", shown)
+	expect.AtMost(t, shown[0], rounds/50, "views of the first, of %v", shown)
 }

@@ -162,13 +162,9 @@ func TestFor_SplitsUsersIntoArms(t *testing.T) {
 		}
 	}
 	for arm, want := range map[string]float64{"": 0.5, "a": 0.2, "b": 0.3} {
-		if got := count[arm] / users; math.Abs(got-want) > 0.015 {
-			t.Errorf("arm %q has %.3f of the users, want %.3f", arm, got, want)
-		}
+		expect.Near(t, count[arm]/users, want, 0.015, "share of the users in arm %q", arm)
 	}
-	if got := both / users; math.Abs(got-0.1) > 0.015 {
-		t.Errorf("%.3f of the users are in both arms, want 0.1", got)
-	}
+	expect.Near(t, both/users, 0.1, 0.015, "share of the users in both arms")
 	_, _, ok := fs.For("nowhere", "user:1")
 	expect.False(t, ok, "a feed that does not exist")
 }

@@ -29,9 +29,7 @@ func TestLogged_AgreesWithMake(t *testing.T) {
 			checkLogged(t, logged.Policy, it)
 		}
 	})
-	if len(policies) < 3 {
-		t.Errorf("only the policies %v", policies)
-	}
+	expect.AtLeast(t, len(policies), 3, "policies, %v", policies)
 }
 
 func checkLogged(t *rapid.T, policy schemas.Policy, it schemas.LoggedItem) {
@@ -72,9 +70,7 @@ func TestLogged_EstimatesPropensityOfExploredItems(t *testing.T) {
 		estimates[it.Pin] += it.Propensity
 	}
 	for pin, n := range shown {
-		if got, want := estimates[pin]/n, n/visits; math.Abs(got-want) > 0.03 {
-			t.Errorf("%s: mean estimate %.3f, frequency %.3f", pin, got, want)
-		}
+		expect.Near(t, estimates[pin]/n, n/visits, 0.03, "%s: mean estimate, compared with the frequency", pin)
 	}
 	expect.Equal(t, len(shown), 3, "pins shown of %v", shown)
 }

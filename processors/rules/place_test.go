@@ -3,7 +3,6 @@ package rules
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"testing"
 	"time"
@@ -131,9 +130,7 @@ func TestMake_FillsFeedOfNewUser(t *testing.T) {
 				n++
 			}
 		}
-		if n > home.Caps.Author {
-			t.Errorf("place %d: %d items of %s within ten, want at most %d", i, n, c.Items[i].Author, home.Caps.Author)
-		}
+		expect.AtMost(t, n, home.Caps.Author, "place %d: items of %s within ten", i, c.Items[i].Author)
 	}
 	plain := Default()["plain"]
 	expect.Equal(t, len(plain.Make(v, []Pool{popular}, Signals{}).Items), 0, "popular pins in plain")
@@ -204,8 +201,6 @@ func TestLogged_EstimatesPropensityOfExploredPopularPins(t *testing.T) {
 		estimates[it.Pin] += it.Propensity
 	}
 	for _, pin := range []schemas.PinID{"pin:b", "pin:c"} {
-		if got, want := estimates[pin]/shown[pin], shown[pin]/visits; math.Abs(got-want) > 0.08 {
-			t.Errorf("%s: mean estimate %.2f, frequency %.2f", pin, got, want)
-		}
+		expect.Near(t, estimates[pin]/shown[pin], shown[pin]/visits, 0.08, "%s: mean estimate, compared with the frequency", pin)
 	}
 }

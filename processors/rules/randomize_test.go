@@ -112,14 +112,11 @@ func TestRandomize_FrequenciesMatchPropensities(t *testing.T) {
 			chi += (of[name] - visits*p) * (of[name] - visits*p) / (visits * p)
 		}
 		freedom := float64(len(expected[path]) - 1)
-		if bound := freedom + 8*math.Sqrt(2*freedom); chi > bound {
-			t.Errorf("after %q: chi-square %.1f, want at most %.1f: %v of %v visits", path, chi, bound, of, visits)
-		}
+		expect.AtMost(t, chi, freedom+8*math.Sqrt(2*freedom), "chi-square after %q: %v of %v visits", path, of, visits)
 		sum, freedoms = sum+chi, freedoms+freedom
 	}
-	if bound := freedoms + 3*math.Sqrt(2*freedoms); tested < 20 || sum > bound {
-		t.Errorf("chi-square %.1f of %d places, want at most %.1f and at least 20 places", sum, tested, bound)
-	}
+	expect.AtLeast(t, tested, 20, "tested places")
+	expect.AtMost(t, sum, freedoms+3*math.Sqrt(2*freedoms), "chi-square of all places")
 }
 
 // A place has relaxed caps only if no candidate is admissible otherwise.
@@ -135,9 +132,7 @@ func TestRandomize_RelaxesCapsOnlyWhereNeeded(t *testing.T) {
 			relaxed++
 		}
 	}
-	if relaxed == 0 || relaxed == 200 {
-		t.Errorf("%d of 200 chunks with all pins are relaxed, want some: user:1 has three of seven pins", relaxed)
-	}
+	expect.Between(t, relaxed, 1, 199, "relaxed chunks of 200 with all pins: user:1 has three of seven pins")
 }
 
 // A shorter chunk is a prefix of a longer one: the visit may have to be shortened to fit in a record.

@@ -213,9 +213,7 @@ func TestMake_KeepsSharesWithAllRules(t *testing.T) {
 			v.Memory, pools, left = c.Memory, without(pools, c.Items), left-len(c.Items)
 		}
 		for source, share := range f.Shares {
-			if want := share / 1.05; math.Abs(got[source]/items-want) > 0.03 {
-				t.Errorf("%s: %.3f of the impressions, want %.3f within 0.03", source, got[source]/items, want)
-			}
+			expect.Near(t, got[source]/items, share/1.05, 0.03, "%s: share of the impressions", source)
 		}
 	})
 }

@@ -96,9 +96,7 @@ func TestMake_SpacingIncludesAllItemsAbove(t *testing.T) {
 	}
 	want := []schemas.PinID{"pin:a", "pin:c", "pin:b", "pin:e", "pin:d"}
 	expect.NoDiff(t, pinsOf(f.Make(Visit{Limit: 5}, pools, k).Items), want, "pins")
-	if got, want := reduced(schemas.Explore, 0.5, math.Ln2), schemas.RankScore(0.25); math.Abs(float64(got-want)) > 1e-12 {
-		t.Errorf("an exploration draw of 0.5 is reduced to %v, want %v", got, want)
-	}
+	expect.Near(t, reduced(schemas.Explore, 0.5, math.Ln2), 0.25, 1e-12, "reduced exploration draw of 0.5")
 }
 
 // The logged choices of a place have the scores that it was drawn with: those of the first place are not reduced.
@@ -110,9 +108,7 @@ func TestRandomize_LogsReducedScores(t *testing.T) {
 	for place, it := range f.Logged(Visit{User: "user:me", Limit: 3}, pools, k).Items {
 		for _, choice := range it.Choices {
 			want := map[schemas.PinID]schemas.RankScore{"pin:a": 3, "pin:b": 2, "pin:c": 1}[choice.Pin] - schemas.RankScore(2*min(place, 1))
-			if math.Abs(float64(choice.RankScore-want)) > 1e-6 {
-				t.Errorf("place %d: %s has score %v, want %v", place, choice.Pin, choice.RankScore, want)
-			}
+			expect.Near(t, choice.RankScore, want, 1e-6, "place %d: score of %s", place, choice.Pin)
 		}
 		expect.Equal(t, len(it.Choices), 3-place, "choices of place %d", place)
 	}
@@ -165,9 +161,7 @@ func TestNewVector_ProjectionPreservesCosines(t *testing.T) {
 			squares, n = squares+math.Pow((got-want)*8/(1-want*want), 2), n+1
 		}
 	}
-	if deviation := math.Sqrt(squares / n); deviation > 1.5 {
-		t.Errorf("the deviation is %.2f times that of random projections, want about 1", deviation)
-	}
+	expect.AtMost(t, math.Sqrt(squares/n), 1.5, "deviation, in those of random projections")
 }
 
 // BenchmarkSpacing chooses 25 of 200 candidates with embeddings of 64 numbers. It fails if spacing adds more than a millisecond,
@@ -201,7 +195,5 @@ func BenchmarkSpacing(b *testing.B) {
 		added = min(added, least(on)-least(off))
 	}
 	b.ReportMetric(float64(added.Microseconds()), "added-µs/chunk")
-	if added > time.Millisecond {
-		b.Errorf("spacing adds %s to a chunk, want at most 1ms", added)
-	}
+	expect.AtMost(b, added, time.Millisecond, "time that spacing adds to a chunk")
 }

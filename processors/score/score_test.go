@@ -31,9 +31,7 @@ func TestScore_Values(t *testing.T) {
 		{"the epoch is zero", score.Base(1, 0, day), 0},
 	}
 	for _, tt := range tests {
-		if math.Abs(float64(tt.got-tt.want)) > 1e-8 {
-			t.Errorf("%s: got %v, want %v", tt.name, tt.got, tt.want)
-		}
+		expect.Near(t, tt.got, tt.want, 1e-8, "%s", tt.name)
 	}
 }
 

@@ -194,13 +194,8 @@ func TestWaiting_OmitsRejectedByAdmit(t *testing.T) {
 			return feed != rules.Home || c.PoolScore < -4 && c.PoolScore != -7
 		},
 	}})
-	if n, err := g.Waiting(t.Context(), poolstest.Owner); err != nil || n != 10 { // from -5, the best one, to -15
-		t.Errorf("%d waiting, %v, want 10", n, err)
-	}
-	state, err := g.FeedState(t.Context(), poolstest.Owner, rules.Home)
-	if err != nil || len(state.Deferred) != 4 { // from -16 to -19
-		t.Errorf("deferred: %+v, %v, want 4", state.Deferred, err)
-	}
+	expect.Equal(t, must.Get(g.Waiting(t.Context(), poolstest.Owner))(t), 10, "waiting pins")
+	expect.Equal(t, len(must.Get(g.FeedState(t.Context(), poolstest.Owner, rules.Home))(t).Deferred), 4, "deferred pins")
 }
 
 func TestWaiting_OmitsSeenLongAgo(t *testing.T) {

@@ -50,9 +50,7 @@ func TestFeedState_AfterVisits(t *testing.T) {
 func TestFeedState_Errors(t *testing.T) {
 	w := newWhyFixture(t, nil)
 	expect.Is(t, expect.ErrorOf(w.g.FeedState(t.Context(), poolstest.Owner, "work")), schemas.ErrUnknownFeed, "error")
-	if s, err := w.g.FeedState(t.Context(), "user:deleted", rules.Home); err != nil || len(s.Sources) != 0 {
-		t.Errorf("state of a deleted user: %+v, %v", s, err)
-	}
+	expect.Empty(t, must.Get(w.g.FeedState(t.Context(), "user:deleted", rules.Home))(t).Sources, "sources of a deleted user")
 	w.rows[string([]byte{layout.KindAffinities})] = []byte{1, 2, 3}
 	if s := w.state(); len(s.Affinities) != 0 || !slices.Equal(s.Degraded, []string{degradedAffinities}) {
 		t.Errorf("unreadable affinities: %+v", s)

@@ -204,9 +204,7 @@ func TestLog_FitsRecord(t *testing.T) {
 	for i := range v.Items {
 		v.Items[i].Choices = nil
 	}
-	if n := len(value) - len(must.Get(serde.Encode(&s))(t)); n > maxChoiceBytes || n < maxChoiceBytes*3/4 {
-		t.Errorf("the choices have %d bytes, want nearly %d", n, maxChoiceBytes)
-	}
+	expect.Between(t, len(value)-len(must.Get(serde.Encode(&s))(t)), maxChoiceBytes*3/4, maxChoiceBytes, "bytes of the choices")
 }
 
 // A peek, why and a visit agree if places are drawn.
@@ -228,7 +226,5 @@ func TestRandomize_PeekHasItemsOfNextVisit(t *testing.T) {
 		g.Settle(poolstest.Owner, again.Served.ID, schemas.Acknowledged)
 		orders[fmt.Sprint(pinsOf(c.Served.Items))] = true
 	}
-	if orders["[pin:0 pin:1 pin:2]"] && orders["[pin:3 pin:4 pin:5]"] {
-		t.Errorf("visits %v: all in the order of the scores", orders)
-	}
+	expect.False(t, orders["[pin:0 pin:1 pin:2]"] && orders["[pin:3 pin:4 pin:5]"], "visits %v: all are in the order of the scores", orders)
 }

@@ -84,9 +84,7 @@ func TestChunk_RejectsPeekWithID(t *testing.T) {
 	g := generatorOf(t, newFakePools(1))
 	for _, req := range []schemas.ChunkRequest{{Peek: true, Served: "v1"}, {}} {
 		req.User, req.Feed, req.Limit = poolstest.Owner, "plain", 1
-		if _, err := g.Chunk(t.Context(), req); err == nil {
-			t.Errorf("got no error for %+v", req)
-		}
+		expect.Fails(t, expect.ErrorOf(g.Chunk(t.Context(), req)), "%+v", req)
 	}
 }
 

@@ -326,9 +326,7 @@ func TestWhy_Errors(t *testing.T) {
 		return err
 	}
 	expect.Is(t, why("work", 3), schemas.ErrUnknownFeed, "error")
-	if err := why(rules.Home, 0); err == nil {
-		t.Error("Why accepted a limit of 0")
-	}
+	expect.Fails(t, why(rules.Home, 0), "limit of 0")
 	w.session = 0
 	expect.Is(t, why(rules.Home, 3), schemas.ErrNotOwner, "Why")
 }

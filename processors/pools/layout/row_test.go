@@ -30,9 +30,7 @@ func TestParseCandidate_RoundTrip(t *testing.T) {
 	want := CandidateRow{Pin: "pin:\u00e9", Version: -1, PoolScore: -7.5, Created: 3, deleted: true, Name: name, body: value}
 	expect.NoDiffBut(t, cmp.AllowUnexported(CandidateRow{}), got, want, "row")
 	for n := prefix; n < len(name); n++ {
-		if got, err := ParseCandidate(prefix, name[:n], value); err == nil {
-			t.Errorf("%d of %d bytes of a name: got %+v, want an error", n, len(name), got)
-		}
+		expect.Fails(t, expect.ErrorOf(ParseCandidate(prefix, name[:n], value)), "%d of %d bytes of a name", n, len(name))
 	}
 }
 
