@@ -27,9 +27,8 @@ func TestDeliveryPortions_HoldAllPinsAndFit(t *testing.T) {
 				next++
 				bytes += portion[i].MaxEncodedBytes()
 			}
-			if len(portion) == 0 || len(portion) > 250 || bytes > 256<<10 {
-				t.Errorf("%d pins of %d bytes", len(portion), bytes)
-			}
+			expect.Between(t, len(portion), 1, 250, "pins of a portion")
+			expect.AtMost(t, bytes, 256<<10, "bytes of a portion")
 		}
 		expect.Equal(t, next, len(pins), "pins")
 	})

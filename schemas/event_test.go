@@ -214,7 +214,5 @@ func TestLine_ValidatesEventsOfEveryStream(t *testing.T) {
 			t.Errorf("%s: got %v, want the problems of an empty event", stream, err)
 		}
 	}
-	if err := (Line{Stream: StreamPins}).Validate(arrival, nil); err == nil {
-		t.Error("got no error for a line without an event")
-	}
+	expect.Fails(t, (Line{Stream: StreamPins}).Validate(arrival, nil), "line without an event")
 }

@@ -163,12 +163,9 @@ func TestDecode_RejectsHostileBodies(t *testing.T) {
 				t.Fatal("it decodes, want an error")
 			}
 			checkBad(t, err)
-			if allocated > 16<<20 || took > longestDecoding {
-				t.Errorf("took %d bytes and %s, want at most 16 MiB and %s", allocated, took, longestDecoding)
-			}
-			if len(err.Error()) > 500 {
-				t.Errorf("reason of %d bytes: %.100s…", len(err.Error()), err)
-			}
+			expect.AtMost(t, allocated, 16<<20, "allocated bytes")
+			expect.AtMost(t, took, longestDecoding, "duration")
+			expect.AtMost(t, len(err.Error()), 500, "bytes of the reason %.100s", err)
 		})
 	}
 }
@@ -220,9 +217,7 @@ func TestDecode_RejectsHostileSchemas(t *testing.T) {
 				}
 			})
 			expect.Equal(t, source.count(), 1, "requests of the schema")
-			if allocated > 64<<20 {
-				t.Errorf("took %d bytes, want at most 64 MiB", allocated)
-			}
+			expect.AtMost(t, allocated, 64<<20, "allocated bytes")
 		})
 	}
 }
@@ -232,15 +227,9 @@ func TestCodec_RejectsInvalidBodies(t *testing.T) {
 	s := serdeOf[DeletedUser](t, texts{})
 	whole := framed(testID, "user:7", 5)[frameHead:]
 	must.OK(t, s.framing.codec.decode(whole, new(DeletedUser)))
-	if err := s.framing.codec.decode(whole[:4], new(DeletedUser)); err == nil {
-		t.Error("truncated body: no error")
-	}
-	if err := s.framing.codec.decode(append(whole, 0), new(DeletedUser)); err == nil {
-		t.Error("trailing byte: no error")
-	}
-	if err := s.framing.codec.decode(appendLong(nil, 1<<40), new(DeletedUser)); err == nil {
-		t.Error("a string of 2^40: no error")
-	}
+	expect.Fails(t, s.framing.codec.decode(whole[:4], new(DeletedUser)), "truncated body")
+	expect.Fails(t, s.framing.codec.decode(append(whole, 0), new(DeletedUser)), "trailing byte")
+	expect.Fails(t, s.framing.codec.decode(appendLong(nil, 1<<40), new(DeletedUser)), "string of 2^40 bytes")
 }
 
 func TestConform(t *testing.T) {
@@ -352,9 +341,7 @@ func TestDecode_BoundsExpansion(t *testing.T) {
 			allocated, took := cost(func() { err = tt.decode() })
 			must.OK(t, err)
 			t.Logf("%d KiB in %s", allocated>>10, took)
-			if allocated > tt.most<<20 {
-				t.Errorf("%d MiB, want at most %d", allocated>>20, tt.most)
-			}
+			expect.AtMost(t, allocated, tt.most<<20, "allocated bytes")
 		})
 	}
 }

@@ -100,17 +100,13 @@ func TestShardedID_RoundTrip(t *testing.T) {
 
 func TestShardedID_RejectsInvalidText(t *testing.T) {
 	for _, s := range []string{"", "x", "-1", "+1", "01", " 1", "1.0", "1e3", "4611686018427387904", "18446744073709551616"} {
-		if id, err := ParseShardedID(s); err == nil {
-			t.Errorf("parsed %q as %v, want an error", s, id)
-		}
+		expect.Fails(t, expect.ErrorOf(ParseShardedID(s)), "%q", s)
 	}
 	parts := []struct {
 		shard, typ uint32
 		local      uint64
 	}{{MaxShard + 1, 0, 0}, {0, MaxType + 1, 0}, {0, 0, MaxLocal + 1}}
 	for _, p := range parts {
-		if id, err := MakeShardedID(p.shard, p.typ, p.local); err == nil {
-			t.Errorf("made %v of %+v, want an error", id, p)
-		}
+		expect.Fails(t, expect.ErrorOf(MakeShardedID(p.shard, p.typ, p.local)), "%+v", p)
 	}
 }

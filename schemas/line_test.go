@@ -171,10 +171,6 @@ func hasNoJSON(event any) bool {
 }
 
 func TestAppendLine_RejectsInvalidEvents(t *testing.T) {
-	if got, err := AppendLine(nil, Line{StreamPins, &FollowEvent{}, ""}); err == nil {
-		t.Errorf("a follow as a pin: %s, want an error", got)
-	}
-	if got, err := AppendLine(nil, Line{Stream: StreamPins}); err == nil {
-		t.Errorf("no event: %s, want an error", got)
-	}
+	expect.Fails(t, expect.ErrorOf(AppendLine(nil, Line{StreamPins, &FollowEvent{}, ""})), "follow as a pin")
+	expect.Fails(t, expect.ErrorOf(AppendLine(nil, Line{Stream: StreamPins})), "no event")
 }

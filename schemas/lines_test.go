@@ -79,7 +79,5 @@ func TestLineReader_ReturnsErrorOfReader(t *testing.T) {
 func TestLineReader_SkipsLongLines(t *testing.T) {
 	r := NewLineReader(strings.NewReader(strings.Repeat("x", 8<<20)), 4096)
 	expect.Is(t, expect.ErrorOf(r.Next()), ErrLongLine, "error")
-	if got, most := len(r.line), MaxLineBytes+3; got > most {
-		t.Errorf("got %d bytes kept, want at most %d", got, most)
-	}
+	expect.AtMost(t, len(r.line), MaxLineBytes+3, "kept bytes")
 }

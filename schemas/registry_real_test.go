@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -59,13 +58,9 @@ func TestRealSecuredRegistry(t *testing.T) {
 			t.Errorf("by id %d: %s, %v, want %s", id, got, err, text)
 		}
 	}
-	if ids[v1] == ids[v2] {
-		t.Errorf("two schemas have the id %d", ids[v1])
-	}
+	expect.True(t, ids[v1] != ids[v2], "two schemas have different ids, %d", ids[v1])
 	bad := recordSchema("R", fieldSchema("a", "long"), fieldSchema("c", "int"))
-	if _, err := r.Register(t.Context(), subject, bad); err == nil || !strings.Contains(err.Error(), "c: new field without a default") {
-		t.Errorf("a field without a default: %v, want it refused by name", err)
-	}
+	expect.Error(t, expect.ErrorOf(r.Register(t.Context(), subject, bad)), "c: new field without a default", "field without a default")
 	if _, known, _ := r.Lookup(t.Context(), subject, bad); known {
 		t.Error("it was registered all the same")
 	}

@@ -105,16 +105,10 @@ func TestSchema_Files(t *testing.T) {
 }
 
 func TestSchema_RejectsOtherTypes(t *testing.T) {
-	if text, err := Schema[Chunk](); err == nil {
-		t.Errorf("schema of a chunk: %s, want an error", text)
-	}
-	if _, err := NewSerde[Chunk]("chunks-value", 1, texts{}); err == nil {
-		t.Error("serde of a chunk, want an error")
-	}
+	expect.Fails(t, expect.ErrorOf(Schema[Chunk]()), "schema of a chunk")
+	expect.Fails(t, expect.ErrorOf(NewSerde[Chunk]("chunks-value", 1, texts{})), "serde of a chunk")
 	for _, id := range []int{-1, 1 << 31} {
-		if _, err := NewSerde[Tick]("ticks-value", id, texts{}); err == nil {
-			t.Errorf("serde of schema id %d, want an error", id)
-		}
+		expect.Fails(t, expect.ErrorOf(NewSerde[Tick]("ticks-value", id, texts{})), "serde of schema id %d", id)
 	}
 }
 

@@ -199,9 +199,7 @@ func TestDecode_OtherWriters(t *testing.T) {
 			got, err := s.Decode(tt.value)
 			if tt.bad != "" {
 				expect.Error(t, err, tt.bad, "error")
-				if len(err.Error()) > 1000 {
-					t.Errorf("reason of %d bytes", len(err.Error()))
-				}
+				expect.AtMost(t, len(err.Error()), 1000, "bytes of the reason")
 				checkBad(t, err)
 				return
 			}
@@ -225,9 +223,7 @@ func TestRewrite_IsBounded(t *testing.T) {
 
 func TestBad_TruncatesReason(t *testing.T) {
 	err := Bad(strings.Repeat("ä", maxReasonBytes) + "\xff")
-	if n := len(err.Error()); n > maxReasonBytes+len("…") {
-		t.Errorf("reason of %d bytes", n)
-	}
+	expect.AtMost(t, len(err.Error()), maxReasonBytes+len("…"), "bytes of the reason")
 	for _, reason := range []string{err.Error(), Bad("a\xffb").Error()} {
 		must.Get(serdeOf[DeadLetter](t, texts{}).Encode(&DeadLetter{Reason: reason}))(t)
 	}

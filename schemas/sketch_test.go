@@ -25,12 +25,8 @@ func TestSketch_EstimateIsWithinError(t *testing.T) {
 			worst = max(worst, math.Abs(off))
 		}
 		sigma := max(0.016*float64(n), 0.5)
-		if mean := math.Abs(sum / sets); mean > 3*sigma/math.Sqrt(sets) {
-			t.Errorf("%d texts: off by %.1f on average, want at most %.1f", n, mean, 3*sigma/math.Sqrt(sets))
-		}
-		if worst > 4*sigma+0.5 {
-			t.Errorf("%d texts: off by %.1f at worst, want at most %.1f", n, worst, 4*sigma+0.5)
-		}
+		expect.AtMost(t, math.Abs(sum/sets), 3*sigma/math.Sqrt(sets), "%d texts: mean error", n)
+		expect.AtMost(t, worst, 4*sigma+0.5, "%d texts: largest error", n)
 	}
 }
 

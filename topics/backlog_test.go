@@ -109,9 +109,7 @@ func TestRetryBackoff_GrowsToBound(t *testing.T) {
 	last := time.Duration(0)
 	for fails := range 100 {
 		d := retryBackoff(fails)
-		if d < last || d < 25*time.Millisecond || d > 2*time.Second {
-			t.Errorf("retryBackoff(%d) = %s after %s", fails, d, last)
-		}
+		expect.Between(t, d, max(last, 25*time.Millisecond), 2*time.Second, "retryBackoff(%d) after %s", fails, last)
 		last = d
 	}
 	expect.Equal(t, last, 2*time.Second, "end of the backoff")

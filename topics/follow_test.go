@@ -188,9 +188,7 @@ func TestParseCheckpoint_RoundTrip(t *testing.T) {
 		encoded := want.Bytes()
 		expect.NoDiff(t, must.Get(topics.ParseCheckpoint(encoded))(t), want, "checkpoint")
 		for _, bad := range [][]byte{nil, encoded[:8], encoded[:len(encoded)-1], append(encoded, 'x')} {
-			if got, err := topics.ParseCheckpoint(bad); err == nil {
-				t.Errorf("got %+v of %d bytes, want an error", got, len(bad))
-			}
+			expect.Fails(t, expect.ErrorOf(topics.ParseCheckpoint(bad)), "%d bytes", len(bad))
 		}
 	}
 }

@@ -72,9 +72,7 @@ func TestGrants(t *testing.T) {
 	} {
 		expect.NoDiff(t, grantsOf(t, c.role)[c.resource], c.want, "%s on %s", c.role, c.resource)
 	}
-	if _, err := topics.Grants("cook", nil); err == nil {
-		t.Error("an unknown role has grants")
-	}
+	expect.Fails(t, expect.ErrorOf(topics.Grants("cook", nil)), "grants of an unknown role")
 }
 
 // Every reader and writer in the catalogue has a role with the required permissions.
@@ -98,9 +96,7 @@ func TestGrants_CoverReadersAndWriters(t *testing.T) {
 	}
 	for _, topic := range topics.Catalogue(oneBroker()) {
 		may := func(who, op string) {
-			if r := role(who); !slices.Contains(of[r]["topic "+topic.Name], op) {
-				t.Errorf("%s, in the role %s, has no grant of %s on %s", who, r, op, topic.Name)
-			}
+			expect.True(t, slices.Contains(of[role(who)]["topic "+topic.Name], op), "%s has a grant of %s on %s", who, op, topic.Name)
 		}
 		for _, who := range topic.Writers {
 			may(who, topics.Write)
@@ -190,9 +186,7 @@ func TestVerifyAccess_NamesMissingPermissions(t *testing.T) {
 			expect.Contains(t, err.Error(), want, "%s: error", c.user)
 		}
 	}
-	if err := topics.VerifyAccess(t.Context(), as("whole"), "cook"); err == nil {
-		t.Error("an unknown role is verified")
-	}
+	expect.Fails(t, topics.VerifyAccess(t.Context(), as("whole"), "cook"), "unknown role")
 }
 
 // admitted returns users of a broker. Each has the permissions of a role, apart from those that without selects.

@@ -19,9 +19,7 @@ func TestRealKafkaTopics(t *testing.T) {
 	want := topics.Catalogue(topics.Profile{Partitions: 4, Replicas: 1})
 	must.OK(t, topics.Verify(t.Context(), w.Kafka, want))
 	longer := topics.Catalogue(topics.Profile{Partitions: 4, Replicas: 1, Actions: 90 * 24 * time.Hour})
-	if done, err := topics.Apply(t.Context(), w.Kafka, longer); err != nil || len(done.Alter) != 1 {
-		t.Errorf("Apply = %+v, %v, want one setting altered", done, err)
-	}
+	expect.Equal(t, len(must.Get(topics.Apply(t.Context(), w.Kafka, longer))(t).Alter), 1, "altered settings")
 }
 
 // The brokers' clock stamps the records, and a dead letter of maximum size fits.
@@ -31,9 +29,7 @@ func TestRealKafkaPublishes(t *testing.T) {
 	r := &kgo.Record{Topic: topics.Pins, Key: []byte("pin:1"), Value: []byte("early"), Timestamp: time.Now().Add(time.Hour)}
 	w.Send(r)
 	for _, r := range w.Records(topics.Pins) {
-		if age := time.Since(r.Timestamp); age > time.Minute || age < -time.Minute {
-			t.Errorf("timestamp %s, want the current time of the broker", r.Timestamp)
-		}
+		expect.Between(t, time.Since(r.Timestamp), -time.Minute, time.Minute, "age of the timestamp by the broker's clock")
 	}
 	long := &kgo.Record{Topic: topics.Pins, Key: []byte("pin:1"), Value: make([]byte, schemas.MaxRecordBytes), Timestamp: time.Now()}
 	w.Send(long)

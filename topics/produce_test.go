@@ -49,7 +49,5 @@ func TestProduce_ReturnsFirstError(t *testing.T) {
 	must.OK(t, topics.Produce(t.Context(), client, good...))
 	expect.Equal(t, len(w.Records(topics.Pins)), len(good), "records in the topic")
 	long := &kgo.Record{Topic: topics.Pins, Value: make([]byte, 4<<20)}
-	if err := topics.Produce(t.Context(), client, append(good, long)...); err == nil {
-		t.Error("no error for a record that is too large")
-	}
+	expect.Fails(t, topics.Produce(t.Context(), client, append(good, long)...), "record that is too large")
 }

@@ -52,9 +52,7 @@ func TestApply_SetsNothingOnEmbeddedBroker(t *testing.T) {
 	must.Get(topics.Apply(t.Context(), w.Kafka, want))(t)
 	for _, rc := range w.topicConfigs(t, want) {
 		for _, c := range rc.Configs {
-			if c.Source == kmsg.ConfigSourceDynamicTopicConfig {
-				t.Errorf("topic %s sets %s", rc.Name, c.Key)
-			}
+			expect.True(t, c.Source != kmsg.ConfigSourceDynamicTopicConfig, "topic %s does not set %s", rc.Name, c.Key)
 		}
 	}
 }

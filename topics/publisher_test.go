@@ -97,9 +97,7 @@ func TestPublish_PublishesNothingIfEncodingFails(t *testing.T) {
 	w := newWire(t)
 	bad := follow(2)
 	bad.Event.(*schemas.FollowEvent).ID = "\xff"
-	if err := w.Publisher().Publish(t.Context(), []schemas.Line{follow(1), bad}); err == nil {
-		t.Error("Publish = nil, want an error")
-	}
+	expect.Fails(t, w.Publisher().Publish(t.Context(), []schemas.Line{follow(1), bad}), "Publish")
 	expect.Equal(t, len(w.Records(topics.Follows)), 0, "records published")
 }
 

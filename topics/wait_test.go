@@ -176,9 +176,7 @@ func TestWait_ReturnsSoonAfterLastEffect(t *testing.T) {
 	for round := 0; round < rounds && best > soon; round++ {
 		best = min(best, p.delay(t, fmt.Sprintf("r%d-", round)))
 	}
-	if best > soon {
-		t.Errorf("Wait returned %s after the last effect at best, want %s at most", best, soon)
-	}
+	expect.AtMost(t, best, soon, "time until Wait returned after the last effect, at best")
 }
 
 // delay publishes events, and returns the time from their last effect until Wait returns.

@@ -124,12 +124,8 @@ func TestRegistry_RejectsDeletes(t *testing.T) {
 	s := start(t, config(t.TempDir()))
 	id := register(t, s.RegistryURL(), "a", `"string"`)
 	cl := must.Get(sr.NewClient(sr.URLs(s.RegistryURL())))(t)
-	if _, err := cl.DeleteSubject(t.Context(), "a", sr.SoftDelete); err == nil {
-		t.Error("a subject was deleted")
-	}
-	if got, err := cl.SchemaByID(t.Context(), id); err != nil || got.Schema != `"string"` {
-		t.Errorf("SchemaByID = %v, %v", got, err)
-	}
+	expect.Fails(t, expect.ErrorOf(cl.DeleteSubject(t.Context(), "a", sr.SoftDelete)), "deletion of a subject")
+	expect.Equal(t, must.Get(cl.SchemaByID(t.Context(), id))(t).Schema, `"string"`, "schema")
 }
 
 func TestStart_RejectsLockedDirectory(t *testing.T) {
@@ -153,9 +149,7 @@ func TestStart_NamesPortInUse(t *testing.T) {
 			cfg.Registry = l.Addr().String()
 		}
 		_, err := embedded.Start(t.Context(), cfg, nil)
-		if want := field + " address " + l.Addr().String() + " is in use"; err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Start = %v, want %q", err, want)
-		}
+		expect.Error(t, err, field+" address "+l.Addr().String()+" is in use", "Start")
 		cfg.Kafka, cfg.Registry = "127.0.0.1:0", "127.0.0.1:0"
 		start(t, cfg) // a failed start releases the lock
 	}
@@ -180,9 +174,7 @@ func TestServer_ConnectsItsProcessInMemory(t *testing.T) {
 	s := start(t, config(t.TempDir()))
 	kafka := s.Kafka(0)
 	conn := must.Get(kafka.Dial(t.Context(), "tcp", kafka.Brokers[0]))(t)
-	if got := conn.RemoteAddr().Network(); got == "tcp" {
-		t.Errorf("a connection of the network %q, want one in memory", got)
-	}
+	expect.True(t, conn.RemoteAddr().Network() != "tcp", "the connection is in memory")
 	must.OK(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
 	must.Get(conn.Write([]byte("POST / HTTP/1.1")))(t) // too long for a request, so the broker closes the connection
 	expect.Is(t, expect.ErrorOf(conn.Read(make([]byte, 1))), io.EOF, "read")

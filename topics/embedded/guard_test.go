@@ -57,9 +57,7 @@ func TestBroker_ClosesConnectionsThatSendHostileRequests(t *testing.T) {
 		_ = conn.Close()
 	}
 	runtime.ReadMemStats(&after)
-	if got := after.TotalAlloc - before.TotalAlloc; got > 1<<20 {
-		t.Errorf("the requests made the broker allocate %d bytes, want at most 1 MiB", got)
-	}
+	expect.AtMost(t, after.TotalAlloc-before.TotalAlloc, 1<<20, "bytes that the requests made the broker allocate")
 	produce(t, s.Kafka(1), "t", "a", "b")
 	expect.Equal(t, len(consume(t, s.Kafka(1), "t", 2)), 2, "records: a and b")
 }
@@ -73,9 +71,7 @@ func TestBroker_AnswersApiVersionsOfAnyVersion(t *testing.T) {
 	must.OK(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
 	answer := make([]byte, 10)
 	must.Get(io.ReadFull(conn, answer))(t)
-	if code := binary.BigEndian.Uint16(answer[8:]); code != 35 { // UNSUPPORTED_VERSION, with the supported versions
-		t.Errorf("got error code %d, want 35", code)
-	}
+	expect.Equal(t, binary.BigEndian.Uint16(answer[8:]), 35, "error code")
 }
 
 // FuzzGuard compares the output of the guard with the valid requests at the start of a stream.
@@ -90,9 +86,7 @@ func FuzzGuard(f *testing.F) {
 		guarded := embedded.Guard(&pieces{Reader: bytes.NewReader(stream), size: int(piece) + 1})
 		got, err := io.ReadAll(struct{ io.Reader }{guarded})
 		want := validPrefix(stream)
-		if !bytes.Equal(got, want) {
-			t.Errorf("%x, %v: delivered %x, want %x", stream, err, got, want)
-		}
+		expect.Equal(t, string(got), string(want), "delivered of %x, %v", stream, err)
 	})
 }
 

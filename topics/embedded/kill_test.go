@@ -184,9 +184,7 @@ func checkKilled(t *testing.T, image string, ends []string) {
 	}
 	slices.Sort(got)
 	expect.NoDiff(t, got, ends, "transactions end with")
-	if least := 1 + 4 + 4 + 4; whole.steps < least { // pids.log, markers, indexes, snapshots
-		t.Errorf("%d steps, want %d at least", whole.steps, least)
-	}
+	expect.AtLeast(t, whole.steps, 1+4+4+4, "steps")
 	for p := range 4 {
 		expect.NoDiff(t, want[p].ended, want[0].ended, "partition %d, undisturbed (-partition 0 +it)", p)
 	}

@@ -196,9 +196,7 @@ func TestRecovery_FencesProducerOfAbortedTransaction(t *testing.T) {
 	cfg := config(dir)
 	cfg.Kafka = addr
 	s := start(t, cfg)
-	if err := tx.EndTransaction(t.Context(), kgo.TryCommit); err == nil {
-		t.Error("the commit of a transaction that the crash aborted succeeded")
-	}
+	expect.Fails(t, tx.EndTransaction(t.Context(), kgo.TryCommit), "commit of a transaction that the crash aborted")
 	checkValues(t, s.Kafka(0), values("tx0", 0, 1, 2, 3))
 }
 
@@ -224,9 +222,8 @@ func TestRecovery_RepairsDamageOfCrashes(t *testing.T) {
 			must.OK(t, os.WriteFile(path, tt.damage(slices.Clone(data), batches(data)), 0o600))
 			s, err := embedded.Start(t.Context(), config(dir), nil)
 			if tt.err != "" {
-				if err == nil || !strings.Contains(err.Error(), tt.err) || !strings.Contains(err.Error(), filepath.Dir(path)) {
-					t.Errorf("Start = %v, want %q of %s", err, tt.err, filepath.Dir(path))
-				}
+				expect.Error(t, err, tt.err, "Start")
+				expect.Error(t, err, filepath.Dir(path), "Start")
 				return
 			}
 			must.OK(t, err)

@@ -43,9 +43,7 @@ func TestRecord_TakesOnlyAllowedSteps(t *testing.T) {
 }
 
 func TestRecord_StartRejectsNumberZero(t *testing.T) {
-	if got, err := (Record{Group: "pools", Active: 1}).Start(0, ""); err == nil {
-		t.Errorf("Start(0) = %+v, want an error", got)
-	}
+	expect.Fails(t, expect.ErrorOf((Record{Group: "pools", Active: 1}).Start(0, "")), "Start(0)")
 }
 
 func TestNumber_ParsesNames(t *testing.T) {
