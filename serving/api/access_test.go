@@ -57,9 +57,7 @@ func TestDocument_StatesAccess(t *testing.T) {
 	eachOperation(t, doc, func(method, path string, op object) {
 		got := access{}
 		security, said := op["security"].([]any)
-		if !said {
-			t.Errorf("%s %s: does not state its callers", method, path)
-		}
+		expect.True(t, said, "%s %s states its callers", method, path)
 		for _, alternative := range security {
 			switch alternative := alternative.(object); {
 			case alternative["self"] != nil:
@@ -99,9 +97,7 @@ func TestRoutes_OpenCalls(t *testing.T) {
 		if r.access.scope != "" && !slices.Contains(auth.Scopes(), r.access.scope) {
 			t.Errorf("%s needs the unknown scope %q", r.path, r.access.scope)
 		}
-		if r.access.users == ownData && !strings.Contains(r.path, "{user}") {
-			t.Errorf("%s has the data of a user and no user in its path", r.path)
-		}
+		expect.False(t, r.access.users == ownData && !strings.Contains(r.path, "{user}"), "%s has the data of a user, without its id", r.path)
 	}
 	expect.NoDiff(t, got, []string{"/v1/caller", "/v1/openapi.json", "/docs", "/healthz", "/readyz"}, "paths")
 }
@@ -262,9 +258,7 @@ func TestTokens_AreNeitherLoggedNorAnswered(t *testing.T) {
 			res := roundTrip(s, "GET", path, "", "Authorization", "Bearer "+token)
 			var text strings.Builder
 			must.OK(t, res.Write(&text))
-			if strings.Contains(text.String(), "canary") && !strings.Contains(path, "canary") {
-				t.Errorf("%s answers the token: %s", path, &text)
-			}
+			expect.False(t, strings.Contains(text.String(), "canary") && !strings.Contains(path, "canary"), "%s answers the token: %s", path, &text)
 		}
 	}
 	if text := log.String(); strings.Contains(text, "canary") || !strings.Contains(text, "code=401") {

@@ -43,9 +43,7 @@ func answered(t *testing.T, a exchange) (*http.Response, []byte) {
 	}
 	res := roundTripTo(handler, a.method, a.path, sent, a.header...)
 	body := must.Get(io.ReadAll(res.Body))(t)
-	if a.code >= 400 && len(f.published) > 0 {
-		t.Errorf("%d events were published", len(f.published[0]))
-	}
+	expect.False(t, a.code >= 400 && len(f.published) > 0, "the rejected request published %d times", len(f.published))
 	return res, body
 }
 
@@ -57,9 +55,7 @@ func TestAnswers(t *testing.T) {
 				t.Fatalf("got %d %.300s, want %d", res.StatusCode, body, a.code)
 			}
 			expect.Contains(t, string(body), a.says, "body")
-			if strings.Contains(string(body), "secret") && a.route != "/metrics" {
-				t.Errorf("the answer names internals: %s", body)
-			}
+			expect.False(t, strings.Contains(string(body), "secret") && a.route != "/metrics", "the answer names internals: %s", body)
 			checkHeader(t, a, res)
 			if kind := res.Header.Get("Content-Type"); kind == "application/problem+json" {
 				checkProblem(t, a.code, body)
@@ -81,22 +77,14 @@ func cacheControl(a exchange) string {
 // checkHeader checks the headers that every answer has.
 func checkHeader(t *testing.T, a exchange, res *http.Response) {
 	t.Helper()
-	if res.Header.Get("X-Request-Id") == "" {
-		t.Error("no request id")
-	}
+	expect.True(t, res.Header.Get("X-Request-Id") != "", "the answer has a request id")
 	ofConsole := a.path == "/" || a.path == "/docs" && a.code < 400 // its own handler sets the header
 	if got := res.Header.Get("Cache-Control"); got != cacheControl(a) && !ofConsole {
 		t.Errorf("Cache-Control: got %q, want %q", got, cacheControl(a))
 	}
-	if got := res.Header.Get("Retry-After"); (got != "") != (a.code == 503 || a.code == 429) {
-		t.Errorf("Retry-After of a %d: got %q", a.code, got)
-	}
-	if got := res.Header.Get("WWW-Authenticate"); (got != "") != (a.code == 401 || a.code == 403 && a.change != nil) {
-		t.Errorf("WWW-Authenticate of a %d: got %q", a.code, got)
-	}
-	if got := res.Header.Get("Allow"); (got != "") != (a.code == 405) {
-		t.Errorf("Allow of a %d: got %q", a.code, got)
-	}
+	expect.Equal(t, res.Header.Get("Retry-After") != "", a.code == 503 || a.code == 429, "a %d has Retry-After", a.code)
+	expect.Equal(t, res.Header.Get("WWW-Authenticate") != "", a.code == 401 || a.code == 403 && a.change != nil, "challenge of a %d", a.code)
+	expect.Equal(t, res.Header.Get("Allow") != "", a.code == 405, "a %d has Allow", a.code)
 }
 
 func checkProblem(t *testing.T, code int, body []byte) {
@@ -191,9 +179,8 @@ func TestEvents_ListsEveryBadLine(t *testing.T) {
 		}
 		total += len(e)
 	}
-	if len(p.Errors) != 15_000 || total < maxListed/2 || total > maxListed+15_000*len("line 15000") {
-		t.Errorf("got %d problems of %d bytes, want 15000 of about %d", len(p.Errors), total, maxListed)
-	}
+	expect.Equal(t, len(p.Errors), 15_000, "problems")
+	expect.Between(t, total, maxListed/2, maxListed+15_000*len("line 15000"), "bytes of problems")
 	expect.Equal(t, p.Errors[14_999], "line 15000", "the last problem")
 }
 

@@ -138,9 +138,7 @@ func TestDocument_ReferencesResolve(t *testing.T) {
 			continue
 		}
 		for name := range at(doc, "components", kind) {
-			if ref := "#/components/" + kind + "/" + name; !used[ref] {
-				t.Errorf("%s is unused", ref)
-			}
+			expect.True(t, used["#/components/"+kind+"/"+name], "%s of the %s is used", name, kind)
 		}
 	}
 }
@@ -166,9 +164,7 @@ func TestDocument_MatchesAnswers(t *testing.T) {
 	eachOperation(t, doc, func(method, path string, op object) {
 		call := method + " " + path
 		for code := range at(op, "responses") {
-			if !seen[call][code] {
-				t.Errorf("%s: a %s is documented and never answered", call, code)
-			}
+			expect.True(t, seen[call][code], "%s: a %s is documented, and answered", call, code)
 		}
 	})
 }
@@ -214,9 +210,7 @@ func TestDocument_ExamplesConform(t *testing.T) {
 		text := must.Get(json.Marshal(example))(t)
 		expect.Error(t, conforms(doc, at(o, "schema"), text), "", "%s", text)
 	})
-	if n < 10 {
-		t.Errorf("got %d examples, want one for each call", n)
-	}
+	expect.AtLeast(t, n, 10, "examples, one for each call")
 }
 
 // For these lines, the server and the document agree on whether the event is valid.

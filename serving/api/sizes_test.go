@@ -94,17 +94,11 @@ func TestLimits_OversizedRequests(t *testing.T) {
 				if res.StatusCode != c.code || err != nil {
 					t.Errorf("got %d, %v, want %d", res.StatusCode, err, c.code)
 				}
-				if allowed := c.reads + 512<<10; more.sent > allowed { // net/http reads some bytes of a rejected body
-					t.Errorf("the server read %d bytes, want at most %d", more.sent, allowed)
-				}
-				if allocated := after.TotalAlloc - before.TotalAlloc; allocated > limit {
-					t.Errorf("allocated %d bytes, want at most %d", allocated, limit)
-				}
+				expect.AtMost(t, more.sent, c.reads+512<<10, "bytes that the server read")
+				expect.AtMost(t, after.TotalAlloc-before.TotalAlloc, limit, "allocated bytes")
 				expect.Equal(t, w.code(t, "/healthz"), http.StatusOK, "the next request")
 			})
-			if len(f.published)+len(f.requests) > 0 {
-				t.Error("it had an effect")
-			}
+			expect.Equal(t, len(f.published)+len(f.requests), 0, "effects")
 		})
 	}
 }
@@ -136,9 +130,8 @@ func TestLimits_HeaderOfManyParts(t *testing.T) {
 		if res.StatusCode != c.code || err != nil {
 			t.Errorf("%s: got %d, %v, want %d", name, res.StatusCode, err, c.code)
 		}
-		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 8<<20 || n > 1<<20 {
-			t.Errorf("%s: an answer of %d bytes and %d bytes allocated, want at most 1 MiB and 8 MiB", name, n, allocated)
-		}
+		expect.AtMost(t, after.TotalAlloc-before.TotalAlloc, 8<<20, "%s: allocated bytes", name)
+		expect.AtMost(t, n, 1<<20, "%s: bytes of the answer", name)
 	}
 }
 

@@ -154,9 +154,7 @@ func TestServer_RejectsSlowBody(t *testing.T) {
 				must.OK(t, conn.Close())
 				<-gone
 			})
-			if len(f.published)+len(f.requests) > 0 {
-				t.Error("an incomplete body had an effect")
-			}
+			expect.Equal(t, len(f.published)+len(f.requests), 0, "effects of an incomplete body")
 		})
 	}
 }

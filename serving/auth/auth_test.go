@@ -287,9 +287,7 @@ func TestMint_TokensVerify(t *testing.T) {
 	if again, made, err := MakeSecret(cfg.SecretFile); err != nil || made || string(again) != string(secret) {
 		t.Errorf("got %v, %v, want the same secret", made, err)
 	}
-	if info, err := os.Stat(cfg.SecretFile); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("got %v, %v, want a file readable only by its owner", info.Mode(), err)
-	}
+	expect.Equal(t, must.Get(os.Stat(cfg.SecretFile))(t).Mode().Perm(), 0o600, "mode of the secret: readable only by its owner")
 	token := must.Get(Mint(cfg, secret, Grant{Service: "dashboard", Scopes: []string{Operate}, For: time.Minute}, now))(t)
 	if got, err := verifier(t, cfg, nil).Verify(t.Context(), token); err != nil || got.Subject != "service:dashboard" || !got.Expires.Equal(now.Add(time.Minute+cfg.Leeway)) || !got.HasScope(Operate) || got.HasScope(Feed) {
 		t.Errorf("got %+v, %v", got, err)

@@ -134,9 +134,8 @@ func TestKeys_ExpireAfterMaxKeyAge(t *testing.T) {
 		run(t, v)
 		p.put(nil)
 		time.Sleep(v.cfg.MaxKeyAge)
-		if err := verify(key); err != nil || !v.Ready() {
-			t.Errorf("at the maximum age: got %v, ready %t, want the key accepted", err, v.Ready())
-		}
+		expect.Error(t, verify(key), "", "key at the maximum age")
+		expect.True(t, v.Ready(), "ready at the maximum age")
 		time.Sleep(time.Second)
 		if err := verify(key); !errors.Is(err, ErrNoKeys) || v.Ready() {
 			t.Errorf("above the maximum age: got %v, ready %t, want ErrNoKeys", err, v.Ready())
@@ -144,9 +143,8 @@ func TestKeys_ExpireAfterMaxKeyAge(t *testing.T) {
 		p.put(setOf(t, key))
 		time.Sleep(v.cfg.RefreshInterval)
 		synctest.Wait()
-		if err := verify(key); err != nil || !v.Ready() {
-			t.Errorf("after the set was read again: got %v, ready %t, want the key accepted", err, v.Ready())
-		}
+		expect.Error(t, verify(key), "", "key after the set was read again")
+		expect.True(t, v.Ready(), "ready after the set was read again")
 	})
 }
 
@@ -395,7 +393,5 @@ func TestParseSet_BoundsValues(t *testing.T) {
 	_, err := parseSet(text)
 	runtime.ReadMemStats(&after)
 	expect.Error(t, err, "JSON values", "parseSet")
-	if got := (after.TotalAlloc - before.TotalAlloc) >> 10; got > 100 {
-		t.Errorf("%d KiB were allocated, want 100 at most", got)
-	}
+	expect.AtMost(t, (after.TotalAlloc-before.TotalAlloc)>>10, 100, "allocated KiB")
 }

@@ -148,9 +148,7 @@ func TestPublishAll_RepeatsRequestsWithTheSameIDs(t *testing.T) {
 			if i == 3 {
 				least, most = 7*time.Second, 7*time.Second
 			}
-			if wait := s.times[i].Sub(s.times[i-1]); wait < least || wait > most {
-				t.Errorf("request %d is sent after %s, want %s to %s", i, wait, least, most)
-			}
+			expect.Between(t, s.times[i].Sub(s.times[i-1]), least, most, "time until request %d", i)
 		}
 	})
 }

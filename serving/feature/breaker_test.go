@@ -142,9 +142,7 @@ func TestAttributes(t *testing.T) {
 	}
 	var bad *RequestError
 	for _, req := range []AttributesRequest{{}, {Pins: []schemas.PinID{"user:1"}}} {
-		if _, err := s.Attributes(t.Context(), req); !errors.As(err, &bad) {
-			t.Errorf("%v: got %v, want a RequestError", req, err)
-		}
+		expect.True(t, errors.As(expect.ErrorOf(s.Attributes(t.Context(), req)), &bad), "%v: a RequestError", req)
 	}
 	down, _ := serviceOf{store: &faulty{Store: empty{}, pins: func(context.Context) error { return errors.New("down") }}}.start(t)
 	got, err = down.Attributes(t.Context(), AttributesRequest{Pins: []schemas.PinID{"pin:1"}})

@@ -90,13 +90,9 @@ func TestKeys_SortForScans(t *testing.T) {
 		actionKey(nil, "user:1", 86_400_001, "a"),
 		actionKey(nil, "user:1", 86_400_000, "b"),
 	}
-	if !slices.IsSortedFunc(keys, func(a, b []byte) int { return slices.Compare(a, b) }) {
-		t.Errorf("not in order: %x", keys)
-	}
+	expect.True(t, slices.IsSortedFunc(keys, func(a, b []byte) int { return slices.Compare(a, b) }), "keys are in order: %x", keys)
 	before, after := actionKey(nil, "user:1", -1, "a"), actionKey(nil, "user:1", 0, "a")
-	if slices.Compare(before, after) >= 0 {
-		t.Error("the day before 1970 does not sort before")
-	}
+	expect.True(t, slices.Compare(before, after) < 0, "the day before 1970 sorts before it")
 }
 
 func FuzzDecodeRow(f *testing.F) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -39,9 +38,8 @@ func TestMatrix_RejectsValuesThatAreNotNumbers(t *testing.T) {
 	must.OK(t, CheckNumbers(s.Definitions(), []string{"pair_author", "pin_save_share", "pair_close"}))
 	for name, want := range map[string]string{"nope": "is not defined", "newest": "not numbers", "pair_interests": "not numbers", "taste": "not numbers"} {
 		_, err := s.Matrix(t.Context(), "user:1", []schemas.PinID{"pin:1"}, []string{"saves", name})
-		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", name, err, want)
-		}
+		expect.Error(t, err, name, "unknown feature")
+		expect.Error(t, err, want, "%s", name)
 	}
 }
 

@@ -252,9 +252,7 @@ func TestBuiltin_IsValid(t *testing.T) {
 	defs := must.Get(Load(""))(t)
 	have := map[Entity]map[Aggregate]bool{User: {}, Pin: {}, Pair: {}}
 	for _, d := range defs {
-		if d.Description == "" {
-			t.Errorf("%s has no description", d.Name)
-		}
+		expect.True(t, d.Description != "", "%s has a description", d.Name)
 		have[d.Entity][d.Aggregate] = true
 	}
 	want := map[Entity]map[Aggregate]bool{
@@ -294,9 +292,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, d := range defs {
-			if !d.hasNoWindow() && d.Window <= 0 || d.Window > Kept || d.Name == "" {
-				t.Errorf("accepted %+v", d)
-			}
+			expect.False(t, !d.hasNoWindow() && d.Window <= 0 || d.Window > Kept || d.Name == "", "accepted %+v", d)
 		}
 	})
 }

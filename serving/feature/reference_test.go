@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -352,7 +353,5 @@ func TestFloor_NegativeTimes(t *testing.T) {
 		same(t, fmt.Sprintf("floor(%d)", m), want, floor(m))
 	}
 	same(t, "day of -1 ms", int32(-1), dayOf(-1))
-	if got, want := floor(now).time(), time.UnixMilli(1_700_000_000_123).UTC(); !got.Equal(want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	expect.NoDiff(t, floor(now).time(), time.UnixMilli(1_700_000_000_123).UTC(), "time")
 }

@@ -376,9 +376,7 @@ func TestAnswer_DegradesOnStoreFailure(t *testing.T) {
 			s, metrics := serviceOf{store: tt.store, log: slog.New(slog.NewTextHandler(&log, nil))}.start(t)
 			got := must.Get(s.Answer(t.Context(), tt.request))(t)
 			same(t, "answer", Answer{Values: tt.want, Missing: tt.missing, Degraded: []string{"store"}, AsOf: nowMS.Time()}, got)
-			if tt.store.hits.Load() == 0 {
-				t.Error("the store was not read")
-			}
+			expect.AtLeast(t, tt.store.hits.Load(), 1, "reads of the store")
 			expect.Equal(t, strings.Count(log.String(), "error=down"), 1, "times that the error is logged in %s", &log)
 			expect.Equal(t, counted(t, metrics, "smartfeed_features_degraded_responses_total"), 1, "counted degraded answers")
 		})
@@ -570,9 +568,7 @@ func TestDefinitions_ReturnsFileOrder(t *testing.T) {
 	s, _ := serviceOf{store: empty{}}.start(t)
 	text := must.Get(json.Marshal(s.Definitions()))(t)
 	const first = `{"name":"saves","entity":"user","verbs":["save"],"window":"96h","aggregate":"count"}`
-	if !strings.HasPrefix(string(text), "["+first) {
-		t.Errorf("got %s, want it to begin with %s", text, first)
-	}
+	expect.True(t, strings.HasPrefix(string(text), "["+first), "%s begins with %s", text, first)
 }
 
 func TestNewService_Rejects(t *testing.T) {
@@ -600,7 +596,5 @@ func same[V any](t interface {
 	Errorf(format string, args ...any)
 }, what string, want, got V, opts ...cmp.Option) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, opts...); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
+	expect.NoDiffBut(t, cmp.Options(opts), got, want, "%s", what)
 }

@@ -212,16 +212,12 @@ func TestKeptUntil_IsTheLatestSweep(t *testing.T) {
 			var last time.Time
 			for _, first := range []time.Duration{0, time.Millisecond, cfg.SweepInterval / 2, cfg.SweepInterval - time.Millisecond} {
 				swept := sweptAt(t, cfg, arrived, arrived.Truncate(time.Hour).Add(cfg.SweepInterval+first))
-				if swept.After(until) {
-					t.Errorf("deleted at %s, though kept until %s", swept, until)
-				}
+				expect.False(t, swept.After(until), "deleted at %s, though kept until %s", swept, until)
 				if swept.After(last) {
 					last = swept
 				}
 			}
-			if until.Sub(last) > time.Millisecond {
-				t.Errorf("kept until %s, though no sweep is later than %s", until, last)
-			}
+			expect.AtMost(t, until.Sub(last), time.Millisecond, "time from the last sweep until %s", until)
 		})
 	}
 }
@@ -374,9 +370,7 @@ func TestWrite_SurvivesKill(t *testing.T) {
 		p.Kill()
 		s := openTest(t, dir, DefaultConfig())
 		got := one(t, s, "user:1", define(t, "entity: user", "aggregate: count")).Value
-		if got.(Number) < written {
-			t.Errorf("round %d: got %v actions, want the %d that were written", round, got, written)
-		}
+		expect.AtLeast(t, got.(Number), written, "round %d: written actions", round)
 		must.OK(t, s.Close())
 	}
 }

@@ -45,9 +45,7 @@ func TestTry_EqualsDefinedFeature(t *testing.T) {
 	got := tried(t, s, TryRequest{Definition: "{name: pin_saves, entity: pin, verbs: save, aggregate: count}", Pins: pins})
 	expect.Equal(t, got, ask("pin_saves", nil, pins), "of a pin")
 	for _, d := range s.Definitions() {
-		if d.Name == "tried" {
-			t.Error("a tried feature is defined")
-		}
+		expect.False(t, d.Name == "tried", "a tried feature is defined")
 	}
 }
 

@@ -114,9 +114,7 @@ func TestHistory_AddsValuesAsOfEachRow(t *testing.T) {
 	}
 	expect.NoDiff(t, strings.Split(got, "\n"), append(want, ""), "result")
 	for line := range strings.Lines(got) {
-		if !json.Valid([]byte(line)) {
-			t.Errorf("not JSON: %s", line)
-		}
+		expect.True(t, json.Valid([]byte(line)), "the line is JSON: %s", line)
 	}
 }
 

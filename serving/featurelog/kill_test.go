@@ -99,9 +99,7 @@ func TestFiles_WriteEachRecordOnceUnderKills(t *testing.T) {
 	must.OK(t, err)
 	want := map[string]int{}
 	for p := range int32(partitions) {
-		if next[p] <= durable {
-			t.Errorf("partition %d: files resume at %d, and %d was durable", p, next[p], durable)
-		}
+		expect.True(t, next[p] > durable, "partition %d: files resume at %d, and %d was durable", p, next[p], durable)
 		for n := range next[p] {
 			want[fmt.Sprintf("user:%d-%d", p, n)] = 1
 		}

@@ -127,12 +127,8 @@ func TestRule_SamplesItsShare(t *testing.T) {
 			}
 		}
 		sigma := math.Sqrt(n * share * (1 - share))
-		if got := float64(counts[false]); math.Abs(got-n*share) > 4*sigma {
-			t.Errorf("share %v: %v of %d answers", share, got, n)
-		}
-		if counts[true]%(n/1000) != 0 {
-			t.Errorf("share %v: %d answers of whole entities, want all %d of each", share, counts[true], n/1000)
-		}
+		expect.Near(t, float64(counts[false]), n*share, 4*sigma, "share %v: answers of %d", share, n)
+		expect.Equal(t, counts[true]%(n/1000), 0, "share %v: answers of entities in part, of %d", share, counts[true])
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -161,9 +162,7 @@ func TestVerifier_Drifts(t *testing.T) {
 			addPins(v)
 			v.Compare(tt.log)
 			ignore := cmpopts.IgnoreUnexported(Drift{})
-			if diff := cmp.Diff([]Drift{tt.want}, v.Report(), ignore, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			expect.NoDiffBut(t, cmp.Options{ignore, cmpopts.EquateApprox(1e-9, 0)}, v.Report(), []Drift{tt.want}, "report")
 		})
 	}
 }

@@ -130,13 +130,8 @@ func TestLoadKey(t *testing.T) {
 			t.Errorf("loader %d got %x, the first %x", i, keys[i], keys[0])
 		}
 	}
-	info, err := os.Stat(file)
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("got mode %v, %v, want 0600", info.Mode(), err)
-	}
-	if left, err := os.ReadDir(filepath.Dir(file)); len(left) != 1 || err != nil {
-		t.Errorf("got %v, %v, want only the key", left, err)
-	}
+	expect.Equal(t, must.Get(os.Stat(file))(t).Mode().Perm(), 0o600, "mode")
+	expect.Equal(t, len(must.Get(os.ReadDir(filepath.Dir(file)))(t)), 1, "files: only the key")
 	must.OK(t, os.WriteFile(file, []byte("short"), 0o600))
 	expect.Error(t, expect.ErrorOf(LoadKey(file)), "holds 5 bytes: want at least 16", "a short key")
 	expect.Error(t, expect.ErrorOf(LoadKey(filepath.Join(file, "below a file"))), "not a directory", "an impossible place")

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -130,9 +131,7 @@ func TestPagesJoin(t *testing.T) {
 	for round := 0; round == 0 || len(lacking()) > 0 && round < rounds; round++ {
 		rapid.Check(t, func(rt *rapid.T) { joinPages(rt, met) })
 	}
-	if what := lacking(); len(what) > 0 {
-		t.Errorf("no answer met %q: %v", what, met)
-	}
+	expect.Empty(t, lacking(), "states that no answer met: %v", met)
 }
 
 // joinPages runs one sequence of visits and pages. met counts the events in answers.

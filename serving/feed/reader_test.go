@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -82,9 +83,7 @@ func TestOlder(t *testing.T) {
 				same(t, "items", names(page.Items), c.want)
 				same(t, "next", r.below(t, page.Next), c.next)
 				same(t, "degraded", strings.Join(page.Degraded, " "), c.degraded)
-				if len(r.gen.asked) > 0 {
-					t.Error("an older page requested a chunk")
-				}
+				expect.Empty(t, r.gen.asked, "requested chunks of an older page")
 			})
 		})
 	}
@@ -122,9 +121,7 @@ func TestOlder_BatchesReadsPastHiddenItems(t *testing.T) {
 	}
 	page := r.older(t, 601, 25) // 24 items are read at once, the last one after 487 hidden ones
 	same(t, "oldest shown", page.Items[len(page.Items)-1].ID, entry(89).Pin)
-	if r.store.reads > 15 {
-		t.Errorf("%d reads", r.store.reads)
-	}
+	expect.AtMost(t, r.store.reads, 15, "reads")
 }
 
 func TestVisit_ShowsPinOnce(t *testing.T) {

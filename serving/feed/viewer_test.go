@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -88,7 +89,5 @@ func TestLists_EmptyForViewerWithoutTheStore(t *testing.T) {
 	related, err := r.RelatedPins(t.Context(), "pin:x", viewer, 10)
 	checkAnswer(t, "related", len(related.Items), 0, err)
 	same(t, "degraded", related.Degraded, []string{"store"})
-	if r.store.facts.hits.Load() == 0 {
-		t.Error("the fault was not hit")
-	}
+	expect.AtLeast(t, r.store.facts.hits.Load(), 1, "hits of the fault")
 }

@@ -208,9 +208,8 @@ func TestVisitOnce_NamesAttemptsByKey(t *testing.T) {
 	if asked[0].Attempts != asked[1].Attempts || asked[0].Served == asked[1].Served || asked[0].Attempts == asked[2].Attempts {
 		t.Errorf("got %+v, want two attempts of one visit, and another visit", asked)
 	}
-	if must.Get(r.Visit(t.Context(), viewer, "home", 5))(t); r.gen.asked[3].Attempts != "" {
-		t.Errorf("got the prefix %q for a visit without a key, want none", r.gen.asked[3].Attempts)
-	}
+	must.Get(r.Visit(t.Context(), viewer, "home", 5))(t)
+	expect.Equal(t, r.gen.asked[3].Attempts, "", "prefix of a visit without a key")
 }
 
 // The log may acknowledge after the deadline while the answer still waits for the store. By then another process may
@@ -303,9 +302,7 @@ func TestVisit_PublishesServedItems(t *testing.T) {
 	same(t, "published", r.log.published, []schemas.Served{want})
 	same(t, "asked", r.gen.asked, []schemas.ChunkRequest{
 		{Served: "served-1", User: viewer, Feed: "plain", Limit: 4, Time: want.Time}})
-	if d := time.Since(want.Time.Time()); d < 0 || d > time.Minute {
-		t.Errorf("time of the visit is %s ago", d)
-	}
+	expect.Between(t, time.Since(want.Time.Time()), 0, time.Minute, "age of the visit")
 }
 
 // A chunk that arrives after its deadline is not used. Its items must be released when it arrives.
@@ -332,9 +329,7 @@ func TestVisit_DisconnectedClientPublishesNothing(t *testing.T) {
 		time.AfterFunc(5*ms, leave)
 		must.Get(r.Visit(ctx, viewer, "home", 2))(t)
 		synctest.Wait()
-		if len(r.log.published) > 0 {
-			t.Error("published items that no client was shown")
-		}
+		expect.Empty(t, r.log.published, "published items that no client was shown")
 		same(t, "settled", r.gen.settled, []settled{{"served-1", schemas.Failed}})
 	})
 }
@@ -408,10 +403,7 @@ func TestBadLimits(t *testing.T) {
 func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := stocked(t)
-		n, err := r.Waiting(t.Context(), viewer)
-		if n != 7 || err != nil {
-			t.Errorf("got %d, %v, want 7", n, err)
-		}
+		expect.Equal(t, must.Get(r.Waiting(t.Context(), viewer))(t), 7, "waiting items")
 		r.gen.fault.delay = time.Hour
 		expect.Is(t, expect.ErrorOf(r.Waiting(t.Context(), viewer)), context.DeadlineExceeded, "Waiting")
 	})

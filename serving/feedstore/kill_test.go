@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/child"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
@@ -90,16 +91,10 @@ func writeAndKill(t *testing.T, dir string, batches int) (last int64) {
 func TestOpen_Rejects(t *testing.T) {
 	dir := t.TempDir()
 	first := open(t, dir, feedstore.DefaultConfig())
-	if _, err := feedstore.Open(dir, feedstore.DefaultConfig(), slog.New(slog.DiscardHandler)); err == nil {
-		t.Error("opened twice")
-	}
+	expect.Fails(t, expect.ErrorOf(feedstore.Open(dir, feedstore.DefaultConfig(), slog.New(slog.DiscardHandler))), "second Open")
 	must.OK(t, first.Close())
-	if _, err := feedstore.Open(dir, feedstore.Config{}, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "max_items") {
-		t.Errorf("zero configuration: got %v", err)
-	}
+	expect.Error(t, expect.ErrorOf(feedstore.Open(dir, feedstore.Config{}, slog.New(slog.DiscardHandler))), "max_items", "zero configuration")
 	file := dir + "/file"
 	must.OK(t, os.WriteFile(file, nil, 0o600))
-	if _, err := feedstore.Open(file, feedstore.DefaultConfig(), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), file) {
-		t.Errorf("a file as the directory: got %v, want an error with its name", err)
-	}
+	expect.Error(t, expect.ErrorOf(feedstore.Open(file, feedstore.DefaultConfig(), slog.New(slog.DiscardHandler))), file, "file as directory")
 }

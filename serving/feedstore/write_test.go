@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -26,9 +27,7 @@ func TestWrite_DeletesTrimmedRows(t *testing.T) {
 					}
 					must.OK(t, s.Write(t.Context(), b))
 				}
-				if n := rows(t, s); n < keep || n > keep+keep/10 {
-					t.Errorf("%d rows are kept, want %d to %d", n, keep, keep+keep/10)
-				}
+				expect.Between(t, rows(t, s), keep, keep+keep/10, "kept rows")
 			}
 		})
 	}

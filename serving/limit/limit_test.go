@@ -106,9 +106,7 @@ func TestCallers_EvictsLeastRecent(t *testing.T) {
 			callers.User("user:first")
 		}
 	}
-	if len(callers.elements) != 100 || callers.order.Len() != 100 {
-		t.Errorf("got %d callers in %d elements, want 100", len(callers.elements), callers.order.Len())
-	}
+	expect.Equal(t, [2]int{len(callers.elements), callers.order.Len()}, [2]int{100, 100}, "elements and callers")
 	if _, ok := callers.User("user:9999"); ok {
 		t.Error("the most recent caller is evicted")
 	}
@@ -171,12 +169,8 @@ func TestGates_Return(t *testing.T) {
 	if n := g.Bounds()["x"]; n != 1 || g.Enter("x") {
 		t.Fatalf("got %d slots, want one, which is taken", n)
 	}
-	if !g.Return("x") || !g.Return("x") {
-		t.Error("Return rejects below the maximum")
-	}
-	if g.Return("x") {
-		t.Error("Return admits above the maximum")
-	}
+	expect.True(t, g.Return("x") && g.Return("x"), "Return admits below the maximum")
+	expect.False(t, g.Return("x"), "Return admits above the maximum")
 	if !g.Enter("fixed") || !g.Enter("fixed") || g.Enter("fixed") || g.Return("fixed") || g.Bounds()["fixed"] != 0 {
 		t.Error("a class with a fixed limit: want two slots, and no bound that follows the load")
 	}

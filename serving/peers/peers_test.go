@@ -399,9 +399,7 @@ func TestHandler_ReceivesDeadline(t *testing.T) {
 	for _, wait := range []time.Duration{time.Minute, time.Hour} {
 		began := time.Now()
 		must.Get(c.Chunk(within(t, wait), request))(t)
-		if got := <-left; got > wait || got < wait-time.Since(began) {
-			t.Errorf("of %s the process has %s", wait, got)
-		}
+		expect.Between(t, <-left, wait-time.Since(began), wait, "time that the process has")
 	}
 	r := httptest.NewRequest("POST", Path+string(callChunk), strings.NewReader("{}"))
 	r.Header.Set(waitsFor, "soon")
@@ -463,9 +461,7 @@ func TestOwners_BoundReadsOfDirectory(t *testing.T) {
 	eventually.True(t, "the directory is read repeatedly", func() bool { return d.reads.Load() >= 6 })
 	giveUp()
 	calls.Wait()
-	if most := int64(time.Since(began)/freshness) + 1; d.reads.Load() > most {
-		t.Errorf("the directory was read %d times, want at most %d", d.reads.Load(), most)
-	}
+	expect.AtMost(t, d.reads.Load(), int64(time.Since(began)/freshness)+1, "reads of the directory")
 }
 
 func TestClient_ReturnsDirectoryError(t *testing.T) {
@@ -480,9 +476,7 @@ func TestSettle_DoesNotBlock(t *testing.T) {
 	for range maxSettling + 10 {
 		c.Settle(user, "s", schemas.Acknowledged)
 	}
-	if took := time.Since(began); took >= settleTimeout {
-		t.Errorf("it took %s, want settlements above the limit dropped at once", took)
-	}
+	expect.True(t, time.Since(began) < settleTimeout, "settlements above the limit are dropped at once")
 }
 
 func TestHandler_RejectsInvalidCalls(t *testing.T) {

@@ -46,9 +46,7 @@ func TestConfig_ValidatesAllow(t *testing.T) {
 		"10.0.0.0/8": true, "pools-1": true, ".example.com": true, "::1": true,
 		"10.0.0.0/33": false, "*.example.com": false, "": false, ".": false, "a b": false,
 	} {
-		if err := (Config{AllowedAddresses: []string{entry}}).Validate(); (err == nil) != good {
-			t.Errorf("%q: got %v, want valid %t", entry, err, good)
-		}
+		expect.Equal(t, (Config{AllowedAddresses: []string{entry}}).Validate() == nil, good, "%q is valid", entry)
 	}
 }
 

@@ -32,9 +32,7 @@ func TestHandler_ServesFiles(t *testing.T) {
 		if got := res.Header.Get("Content-Type"); res.StatusCode != 200 || got != want {
 			t.Errorf("%s: %d %q, want 200 %q", path, res.StatusCode, got, want)
 		}
-		if res.Header.Get("Content-Security-Policy") == "" {
-			t.Errorf("%s has no Content-Security-Policy", path)
-		}
+		expect.True(t, res.Header.Get("Content-Security-Policy") != "", "%s has a Content-Security-Policy", path)
 	}
 	for _, path := range []string{"/nothing", "/js", "/js/", "/static/js/main.js", "/../go.mod"} {
 		res := get(path)
@@ -51,9 +49,7 @@ func TestPages_FollowTheirPolicy(t *testing.T) {
 	for _, page := range []string{"/", "/docs"} {
 		body := text(t, page)
 		for _, bad := range []string{"style=", "onclick=", "<script>", "http://", "https://"} {
-			if strings.Contains(body, bad) {
-				t.Errorf("%s has %s", page, bad)
-			}
+			expect.Omits(t, body, bad, "%s", page)
 		}
 		for _, m := range regexp.MustCompile(`(?:src|href)="(/[^"]*)"`).FindAllStringSubmatch(body, -1) {
 			if api := m[1] == "/metrics" || strings.HasPrefix(m[1], "/v1/"); api {
@@ -90,9 +86,7 @@ func TestScripts_UseOnlyThePage(t *testing.T) {
 	page, used := text(t, "/"), 0
 	for path, script := range scripts(t) {
 		for _, bad := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "https://", "//cdn", ".style =", "'style'"} {
-			if strings.Contains(script, bad) {
-				t.Errorf("%s has %s", path, bad)
-			}
+			expect.Omits(t, script, bad, "%s", path)
 		}
 		for _, m := range regexp.MustCompile(`\$\('([\w-]+)'\)`).FindAllStringSubmatch(script, -1) {
 			used++
@@ -103,9 +97,7 @@ func TestScripts_UseOnlyThePage(t *testing.T) {
 	for _, m := range regexp.MustCompile(`byId\('([\w-]+)'\)`).FindAllStringSubmatch(scripts(t)["/js/docs.js"], -1) {
 		expect.Contains(t, docs, `id="`+m[1]+`"`, "the page, with an element that /js/docs.js uses")
 	}
-	if used < 50 {
-		t.Errorf("the scripts use %d elements, want at least 50", used)
-	}
+	expect.AtLeast(t, used, 50, "elements that the scripts use")
 }
 
 // The library is the file of the npm package, and needs no exception from the policy.
@@ -114,9 +106,7 @@ func TestVendor_IsUnchanged(t *testing.T) {
 	const want = "b0ddaf4af1417bec9bd89373a3a3987f081727d6cc6d95fc40dbf85a19bdf3b0" // of dist/dagre.esm.js in @dagrejs/dagre 3.1.3
 	expect.Equal(t, fmt.Sprintf("%x", sha256.Sum256([]byte(script))), want, "vendor/dagre.js has the SHA-256")
 	for _, bad := range []string{"eval(", "new Function", "innerHTML", "import(", "fetch("} {
-		if strings.Contains(script, bad) {
-			t.Errorf("vendor/dagre.js has %s", bad)
-		}
+		expect.Omits(t, script, bad, "vendor/dagre.js")
 	}
 }
 
@@ -126,9 +116,7 @@ func TestScripts_ImportsExist(t *testing.T) {
 	for path, script := range all {
 		for _, m := range regexp.MustCompile(`import (?:\* as \w+|{([^}]*)}) from '\./([\w.]+)'`).FindAllStringSubmatch(script, -1) {
 			from, here := all["/js/"+m[2]]
-			if !here {
-				t.Errorf("%s imports %s, which does not exist", path, m[2])
-			}
+			expect.True(t, here, "%s imports %s, which exists", path, m[2])
 			for name := range strings.SplitSeq(m[1], ",") {
 				found++
 				name = strings.TrimSpace(name)
@@ -138,9 +126,7 @@ func TestScripts_ImportsExist(t *testing.T) {
 			}
 		}
 	}
-	if found < 20 {
-		t.Errorf("%d imports found", found)
-	}
+	expect.AtLeast(t, found, 20, "imports")
 }
 
 // Screen readers need a label for every field.

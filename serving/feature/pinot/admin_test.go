@@ -126,9 +126,7 @@ func TestTables_KeepIDsOfActionsInWindows(t *testing.T) {
 		DedupConfig struct{ MetadataTTL int64 }
 	}
 	must.OK(t, json.Unmarshal(applied.config, &table))
-	if got, want := table.DedupConfig.MetadataTTL, (feature.Kept + schemas.MaxAhead).Milliseconds(); got < want {
-		t.Errorf("ids are kept for %d ms, want at least %d", got, want)
-	}
+	expect.AtLeast(t, table.DedupConfig.MetadataTTL, (feature.Kept + schemas.MaxAhead).Milliseconds(), "ms for which ids are kept")
 }
 
 func TestReleases(t *testing.T) {

@@ -101,12 +101,8 @@ func TestQuery_AcceptsOnlyCompleteAnswers(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, err := broker(t, tt.answer).query(t.Context(), "SELECT n WHERE actor = '"+secret+"'", 1)
-			if !tt.want(err) {
-				t.Errorf("got %v", err)
-			}
-			if err != nil && strings.Contains(err.Error(), secret) {
-				t.Errorf("the error contains the query: %v", err)
-			}
+			expect.True(t, tt.want(err), "expected error: %v", err)
+			expect.False(t, err != nil && strings.Contains(err.Error(), secret), "the error contains the query: %v", err)
 			for _, entry := range logged.AllEntries() {
 				t.Errorf("the client logs %q", entry.Message)
 			}
@@ -226,9 +222,7 @@ func TestStore_ReadsRows(t *testing.T) {
 		{Value: feature.Groups{"interest:a": 3}},
 	}
 	expect.NoDiff(t, got, want, "values")
-	if !fresh.Equal(at) {
-		t.Errorf("fresh to %v, want %v", fresh, at)
-	}
+	expect.NoDiff(t, fresh, at, "fresh to")
 	expect.Equal(t, len(sent), 1, "queries for four features, %q", sent)
 }
 

@@ -188,9 +188,7 @@ func TestStore_Items(t *testing.T) {
 		{{Value: feature.Number(5)}, {Value: feature.Number(0)}, {Reasons: []feature.Reason{feature.Empty}}},
 	}
 	expect.NoDiff(t, got, want, "results")
-	if !fresh.Equal(time.Unix(int64(len(PinsTable)), 0)) {
-		t.Errorf("fresh to %v, want that of the table %s", fresh, PinsTable)
-	}
+	expect.NoDiff(t, fresh, time.Unix(int64(len(PinsTable)), 0), "fresh to, of the table %s", PinsTable)
 }
 
 // Pins whose rows exceed the maximum size of an answer are read in parts, down to a single pin.

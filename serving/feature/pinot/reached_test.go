@@ -120,16 +120,12 @@ func TestReached_ReportsControllerErrors(t *testing.T) {
 		}, "500 Internal Server Error: servers are unavailable"},
 		"no JSON": {says("<html>"), "read the offsets of pinot"},
 	} {
-		if got, err := consumerOf(t, tt.answer).Reached(t.Context()); err == nil || !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("%s: got %v, %v, want %q", name, got, err, tt.says)
-		}
+		expect.Error(t, expect.ErrorOf(consumerOf(t, tt.answer).Reached(t.Context())), tt.says, "%s", name)
 	}
 	cfg := DefaultConfig()
 	cfg.Controller = "127.0.0.1:1"
 	all := must.Get(NewExternalConsumers(cfg))(t)
-	if got, err := all[0].Reached(t.Context()); err == nil || !strings.Contains(err.Error(), "request the offsets of pinot") {
-		t.Errorf("away: got %v, %v", got, err)
-	}
+	expect.Error(t, expect.ErrorOf(all[0].Reached(t.Context())), "request the offsets of pinot", "unavailable server")
 }
 
 // A controller that hangs is abandoned after the timeout.

@@ -25,9 +25,7 @@ func TestMutations_AreBoundedAndOfOnePartition(t *testing.T) {
 	for _, l := range lanes(b, feedstore.NewTrimming(100)) {
 		for _, mutation := range l {
 			statements += len(mutation)
-			if len(mutation) > maxTogether {
-				t.Errorf("%d statements in one mutation, want at most %d", len(mutation), maxTogether)
-			}
+			expect.AtMost(t, len(mutation), maxTogether, "statements in one mutation")
 			for _, st := range mutation {
 				expect.Equal(t, partitionOf(t, st), partitionOf(t, mutation[0]), "partition of a statement of the mutation")
 			}
@@ -90,9 +88,7 @@ func TestStatements_CarryTheTimeOfTheEvent(t *testing.T) {
 		"card":        {cardStatement(&schemas.Card{PinVersion: pin}), int64(7)},
 		"least time":  {edgeStatement(&schemas.Edge{Time: math.MinInt64}), int64(math.MinInt64 + 1)},
 	} {
-		if !strings.HasSuffix(c.st.text, "USING TIMESTAMP ?") {
-			t.Errorf("%s: %q has no timestamp at its end", name, c.st.text)
-		}
+		expect.True(t, strings.HasSuffix(c.st.text, "USING TIMESTAMP ?"), "%s: %q has a timestamp at its end", name, c.st.text)
 		expect.Equal(t, c.st.args[len(c.st.args)-1], c.want, "%s: timestamp", name)
 	}
 }

@@ -32,9 +32,7 @@ func TestRealCassandraSchema(t *testing.T) {
 	}
 	must.OK(t, cassandra.Verify(t.Context(), cfg, cluster))
 	cfg.TTL = time.Hour
-	if err := cassandra.Verify(t.Context(), cfg, cluster); err == nil || !strings.Contains(err.Error(), "table feeds: default_time_to_live is 0: want 3600") {
-		t.Errorf("Verify with another ttl: got %v", err)
-	}
+	expect.Error(t, cassandra.Verify(t.Context(), cfg, cluster), "table feeds: default_time_to_live is 0: want 3600", "another ttl")
 	if done, err := cassandra.Apply(t.Context(), cfg, cluster); len(done) != 1 || err != nil {
 		t.Errorf("Apply of another ttl: got %q, %v, want one done", done, err)
 	}
@@ -53,9 +51,7 @@ func TestStore_Unavailable(t *testing.T) {
 	var running sync.WaitGroup
 	running.Go(func() { _ = s.Run(ctx) })
 	time.Sleep(50 * time.Millisecond) // Run tries to connect
-	if s.Connected() {
-		t.Error("connected to no cluster")
-	}
+	expect.False(t, s.Connected(), "connected to no cluster")
 	expect.Is(t, s.Write(t.Context(), feedstore.Batch{}), cassandra.ErrUnavailable, "Write")
 	if _, _, err := s.Page(t.Context(), "user:1", math.MaxInt64, 1); !errors.Is(err, cassandra.ErrUnavailable) || !strings.Contains(err.Error(), "standby") {
 		t.Errorf("Page: got %v, want %v, with the store's name", err, cassandra.ErrUnavailable)
@@ -74,9 +70,7 @@ func TestRetryingWriter(t *testing.T) {
 	defer cancel()
 	expect.Is(t, store.Write(ctx, feedstore.Batch{}), context.DeadlineExceeded, "Write to an unavailable store")
 	bad := feedstore.Batch{Deleted: []schemas.DeletedUser{{User: "user:\x00"}}}
-	if err := store.Write(t.Context(), bad); err == nil {
-		t.Error("Write of a bad batch: got no error")
-	}
+	expect.Fails(t, store.Write(t.Context(), bad), "Write of a bad batch")
 }
 
 // numbered writes the entries of each user in order, for many users in parallel, and counts the acknowledged ones.
@@ -147,13 +141,9 @@ func TestRealCassandraKilled(t *testing.T) {
 	for i, want := range w.acked {
 		written, failed = written+want, failed+w.errs[i]
 		got := pageOf(t, s, w.user(i), 100_000)
-		if have := int64(len(got)); have < want || have > want+1 {
-			t.Errorf("user %d has %d entries, want %d, or one more in flight", i, have, want)
-		}
+		expect.Between(t, int64(len(got)), want, want+1, "entries of user %d, with one in flight", i)
 	}
-	if failed == 0 {
-		t.Error("no write met the kills")
-	}
+	expect.AtLeast(t, failed, 1, "writes that met the kills")
 	t.Logf("%d entries acknowledged, %d writes failed", written, failed)
 }
 

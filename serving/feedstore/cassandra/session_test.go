@@ -158,9 +158,7 @@ func TestSession_KeptWhileNoNewOneOpens(t *testing.T) {
 			t.Errorf("the session was dropped: %v", err)
 		}
 		expect.Equal(t, told(), 0, "Answers after the failure")
-		if n := c.failed.Load(); n < 30 {
-			t.Errorf("%d attempts to open another session in a minute, want one per second after %s", n, deadAfter)
-		}
+		expect.AtLeast(t, c.failed.Load(), 30, "attempts to open another session in a minute, one per second after %s", deadAfter)
 		c.address.Store(1)
 		after(2 * retryEvery)
 		if now, _ := s.conn(); now != first || told() != 1 || c.opened.Load() != 1 {
@@ -215,8 +213,6 @@ func TestClusterConfig_Settings(t *testing.T) {
 		t.Errorf("time-outs of %s and %s, want %s", c.Timeout, c.ConnectTimeout, cfg.Timeout)
 	}
 	expect.Equal(t, c.Consistency, gocql.LocalQuorum, "consistency: a quorum of the data center")
-	if c.DefaultTimestamp {
-		t.Error("the driver sets timestamps: a repeat would be newer than the original write")
-	}
+	expect.False(t, c.DefaultTimestamp, "the driver sets timestamps: a repeat would be newer than the original write")
 	expect.Equal(t, c.Keyspace, cfg.Keyspace, "keyspace: without it, queries are not routed to the replicas")
 }

@@ -197,9 +197,7 @@ func testRejected(t *testing.T, open opener) {
 		"unknown kind of edge": {Edges: []schemas.Edge{{User: user, Other: "user:1", Kind: "likes"}}},
 	} {
 		bad.Entries = append(bad.Entries, entry(user, 1))
-		if err := s.Write(t.Context(), bad); err == nil {
-			t.Errorf("%s: got no error", name)
-		}
+		expect.Fails(t, s.Write(t.Context(), bad), "%s", name)
 	}
 	got, _ := page(t, s, user, top, 10)
 	same(t, "written with a rejected record", got, []schemas.FeedEntry(nil))

@@ -53,10 +53,7 @@ func testBeginningOfTime(t *testing.T, open opener) {
 	if err != nil || len(edges) != 1 || !edges[0].Live || edges[0].Time > math.MinInt64+1 {
 		t.Errorf("edges %+v, %v, want the one at the minimum time", edges, err)
 	}
-	deletedUsers, err := s.DeletedUsers(t.Context(), []schemas.UserID{user})
-	if err != nil || !deletedUsers[user] {
-		t.Errorf("gone %v, %v, want %s", deletedUsers, err, user)
-	}
+	expect.True(t, must.Get(s.DeletedUsers(t.Context(), []schemas.UserID{user}))(t)[user], "%s is deleted", user)
 	erased := schemas.Edge{Kind: schemas.FollowEdge, User: user, Other: other, Time: math.MinInt64, Erased: true}
 	write(t, s, feedstore.Batch{Edges: []schemas.Edge{erased}})
 	edges = must.Get(s.Edges(t.Context(), user, []schemas.ID{other}))(t)

@@ -215,9 +215,7 @@ func TestRead_HangingStandbyDelaysFewReads(t *testing.T) {
 		synctest.Wait() // calls without a waiting caller have started
 		b.takes = takes(5 * ms)
 		traffic(t, s, 2000, 5*ms)
-		if s.balance.isFirst(primary) {
-			t.Error("the primary is first although it lacks entries of the standby")
-		}
+		expect.False(t, s.balance.isFirst(primary), "the primary is first although it lacks entries of the standby")
 	})
 }
 
@@ -380,16 +378,10 @@ func TestStore_Faults(t *testing.T) {
 				s := newStore(t, DefaultConfig(), c.a, c.b)
 				took := traffic(t, s, n, 5*ms)
 				s.Close()
-				if got := share(took, c.within); got > 0.01 {
-					t.Errorf("%.4f of the reads took longer than %s, want at most 0.01", got, c.within)
-				}
+				expect.AtMost(t, share(took, c.within), 0.01, "share of the reads that took longer than %s", c.within)
 				calls := c.a.calls.Load() + c.b.calls.Load()
-				if got := float64(calls)/n - 1; got > c.extra {
-					t.Errorf("%.4f extra reads per read, want at most %.3f", got, c.extra)
-				}
-				if !s.balance.isFirst(c.first) {
-					t.Errorf("the %s is not first at the end", c.first)
-				}
+				expect.AtMost(t, float64(calls)/n-1, c.extra, "extra reads per read")
+				expect.True(t, s.balance.isFirst(c.first), "the %s is first at the end", c.first)
 				check(t, "failovers", count(t, s.metrics.failovers), float64(c.first), nil)
 			})
 		})
@@ -476,9 +468,7 @@ func TestBalance_EarnsAndSavesExtraReads(t *testing.T) {
 		spendAll()
 	}
 	expect.Equal(t, spent, 2+250, "extra reads of 2000 reads: the two saved and a quarter of the last thousand")
-	if warmed < 99 || warmed > 101 {
-		t.Errorf("%d of 1000 reads warm the second store, want 100", warmed)
-	}
+	expect.Between(t, warmed, 99, 101, "reads of 1000 that warm the second store")
 }
 
 // The primary is first again when it is healthy, and not before.
@@ -500,13 +490,9 @@ func TestBalance_PrimaryIsFirstAfterRecovery(t *testing.T) {
 		check(t, "failovers", count(t, s.metrics.failovers), 1.0, nil)
 		well.Store(true)
 		traffic(t, s, 49*50, 5*ms) // one read in fifty is a warm read
-		if s.balance.isFirst(primary) {
-			t.Error("the primary is first before 50 successful reads")
-		}
+		expect.False(t, s.balance.isFirst(primary), "the primary is first before 50 successful reads")
 		traffic(t, s, 3*50, 5*ms)
-		if !s.balance.isFirst(primary) {
-			t.Error("the primary is not first although it is healthy")
-		}
+		expect.True(t, s.balance.isFirst(primary), "the primary is first, because it is healthy")
 		check(t, "failovers and failbacks", count(t, s.metrics.failovers), 2.0, nil)
 	})
 }
@@ -579,9 +565,7 @@ func TestRead_WaitingReadsFollowSwap(t *testing.T) {
 		s := newStore(t, cfg, hung(), newFake(150*ms))
 		// Two reads query the second store after 60 ms, and two after 100 ms. The answers after 210 ms decide. The
 		// scheduler determines which reads check again 5 ms later than others.
-		if took := slices.Max(traffic(t, s, 10, 0)); took < 360*ms || took > 365*ms {
-			t.Errorf("the longest read took %s, want 360 to 365 ms", took)
-		}
+		expect.Between(t, slices.Max(traffic(t, s, 10, 0)), 360*ms, 365*ms, "longest read")
 	})
 }
 
@@ -625,9 +609,7 @@ func TestStore_BothOverloaded(t *testing.T) {
 				}
 				// Per read: 0.05 from the budget, 0.02 warm reads, 0.03 that were saved or on credit, and those that follow a
 				// swap. The scheduler determines how many of these there are.
-				if extra := float64(a.calls.Load()+b.calls.Load())/n - 1; extra > 0.15 {
-					t.Errorf("%.3f extra reads per read, want at most 0.15", extra)
-				}
+				expect.AtMost(t, float64(a.calls.Load()+b.calls.Load())/n-1, 0.15, "extra reads per read")
 				// One store recovers, while the other hangs: with nothing saved, it becomes first after 400 reads and those
 				// in flight.
 				for _, f := range []*fake{a, b} {
@@ -639,12 +621,9 @@ func TestStore_BothOverloaded(t *testing.T) {
 					b.takes = takes(time.Hour)
 				}
 				_, failed := attempts(t, s, 1000, gap)
-				if failed > 700 {
-					t.Errorf("%d of 1000 reads were not answered although one store has recovered", failed)
-				}
-				if _, failed = attempts(t, s, 1000, gap); failed > 0 {
-					t.Errorf("then %d of 1000 reads were not answered, want all to be", failed)
-				}
+				expect.AtMost(t, failed, 700, "failed reads of 1000 although one store has recovered")
+				_, failed = attempts(t, s, 1000, gap)
+				expect.Equal(t, failed, 0, "failed reads of the next 1000")
 			})
 		})
 	}
@@ -684,21 +663,15 @@ func TestLatency_P999(t *testing.T) {
 	}
 	expect.Equal(t, l.p999(), 0, "of 999 samples")
 	l.record(200 * ms)
-	if got := l.p999(); got < 5*ms || got > 6*ms {
-		t.Errorf("one slow of a thousand: got %s, want a tenth above 5 ms at most", got)
-	}
+	expect.Between(t, l.p999(), 5*ms, 6*ms, "p999 with one slow of a thousand, a tenth above it at most")
 	for range 200 {
 		l.record(200 * ms)
 	}
-	if got := l.p999(); got < 200*ms || got > 220*ms {
-		t.Errorf("many slow: got %s, want a tenth above 200 ms at most", got)
-	}
+	expect.Between(t, l.p999(), 200*ms, 220*ms, "p999 with many slow ones, a tenth above it at most")
 	for range 50_000 { // displaces the slow ones
 		l.record(10 * ms)
 	}
-	if got := l.p999(); got < 10*ms || got > 11*ms {
-		t.Errorf("later: got %s, want a tenth above 10 ms at most", got)
-	}
+	expect.Between(t, l.p999(), 10*ms, 11*ms, "p999 later, a tenth above it at most")
 	for _, d := range []time.Duration{0, 1, 100 * time.Microsecond, time.Hour} {
 		l.record(d) // must not go out of bounds
 	}
@@ -713,9 +686,7 @@ func TestHedge_FollowsLatency(t *testing.T) {
 			s := newStore(t, cold(), newFake(c.takes), newFake(time.Hour))
 			expect.Equal(t, s.page.after(primary, s.cfg), 60*ms, "without samples")
 			traffic(t, s, 2000, ms)
-			if got := s.page.after(primary, s.cfg); got < c.low || got > c.high {
-				t.Errorf("of a store that takes %s: got %s, want %s to %s", c.takes, got, c.low, c.high)
-			}
+			expect.Between(t, s.page.after(primary, s.cfg), c.low, c.high, "of a store that takes %s", c.takes)
 		})
 	}
 }
@@ -736,9 +707,8 @@ func TestLatency_CountsCanceledCalls(t *testing.T) {
 		traffic(t, s, 2000, ms)
 		quick := s.page.after(primary, cfg)
 		traffic(t, s, 2000, ms)
-		if slow := s.page.after(primary, cfg); quick > 7*ms || slow < 26*ms {
-			t.Errorf("hedged after %s, and after %s when a tenth was cut off after 26 ms or more", quick, slow)
-		}
+		expect.AtMost(t, quick, 7*ms, "hedged after")
+		expect.AtLeast(t, s.page.after(primary, cfg), 26*ms, "hedged after, when a tenth was cut off after 26 ms or more")
 	})
 }
 

@@ -214,9 +214,7 @@ func TestAnswers_LaggingStandbyRevealsNothingHidden(t *testing.T) {
 			if err != nil || len(list.Items) == 0 || len(list.Degraded) > 0 {
 				t.Errorf("list, when the standby has it: got %+v, %v", list, err)
 			}
-			if outage.calls.Load() == 0 {
-				t.Error("the primary did not fail")
-			}
+			expect.AtLeast(t, outage.calls.Load(), 1, "failures of the primary")
 		})
 	}
 }
