@@ -24,6 +24,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/smartfeed/smartfeed/app"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -193,15 +194,11 @@ func TestAlerts_FireOnlyForTheirFailure(t *testing.T) {
 			}
 		}
 		for _, c := range cases[name] {
-			if got := c.series.firing(t, rules[name]); len(got) > 0 != c.fires {
-				t.Errorf("%s, case %q: fires for labels %q", name, c.name, got)
-			}
+			expect.Equal(t, len(c.series.firing(t, rules[name])) > 0, c.fires, "%s, case %q: fires", name, c.name)
 		}
 		delete(cases, name)
 	}
-	if len(cases) > 0 {
-		t.Errorf("alerts.txt has cases for unknown alerts: %q", slices.Collect(maps.Keys(cases)))
-	}
+	expect.Empty(t, slices.Collect(maps.Keys(cases)), "cases of alerts.txt for unknown alerts")
 }
 
 // Prometheus must accept the queries in the runbooks.
@@ -211,9 +208,7 @@ func TestRunbooks_HaveValidQueries(t *testing.T) {
 	for _, query := range queries {
 		metrics{}.evaluate(t, query[1], 0)
 	}
-	if len(queries) < 20 {
-		t.Errorf("found only %d queries", len(queries))
-	}
+	expect.AtLeast(t, len(queries), 20, "queries")
 }
 
 // No alert fires for a process that processes events, although some of its groups are idle. The test skips alerts on
@@ -240,16 +235,12 @@ func TestAlerts_AreSilentForHealthyProcess(t *testing.T) {
 	bucket := regexp.MustCompile(`\w+_bucket{[^}]*le="[^}]*}`)
 	for name, r := range readRules(t) {
 		for _, selector := range bucket.FindAllString(r.Expr, -1) {
-			if len(m.evaluate(t, selector, m.last())) == 0 {
-				t.Errorf("%s: no histogram has the bucket %s", name, selector)
-			}
+			expect.AtLeast(t, len(m.evaluate(t, selector, m.last())), 1, "%s: histograms with the bucket %s", name, selector)
 		}
 		if strings.Contains(r.Expr, "_bucket") {
 			continue
 		}
-		if got := m.firing(t, r); len(got) > 0 {
-			t.Errorf("%s fires for labels %q", name, got)
-		}
+		expect.Empty(t, m.firing(t, r), "labels for which %s fires", name)
 	}
 	if len(m.evaluate(t, `sum(rate(smartfeed_group_records_processed_total{group="objects"}[5m])) > 1`, m.last())) == 0 {
 		t.Error("the group objects processes almost no records: the test covers nothing")

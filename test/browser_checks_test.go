@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 // recorded records the errors of a test.
@@ -50,9 +52,7 @@ func TestBrowser_ReportsProblemsOfPage(t *testing.T) {
 	p.Wait("the button was clicked", "document.title === 'new'")
 	p.Wait("the color scheme is dark", "matchMedia('(prefers-color-scheme: dark)').matches")
 	p.Wait("the page has violated its policy", "window.breaches.length")
-	if Eval[bool](p, "'ran' in window") {
-		t.Error("a script ran that the policy forbids")
-	}
+	expect.False(t, Eval[bool](p, "'ran' in window"), "a script ran that the policy forbids")
 	r := &recorded{TB: t}
 	p.t = r
 	p.Wait("the last event has arrived", "window.asked") // events arrive in order

@@ -50,9 +50,7 @@ func TestCompose_HardensEveryService(t *testing.T) {
 		if !is && !pinned.MatchString(s.Image) {
 			t.Errorf("%s: image %s: want a full version", name, s.Image)
 		}
-		if s.MemLimit <= 0 {
-			t.Errorf("%s: no memory limit", name)
-		}
+		expect.True(t, s.MemLimit > 0, "%s has a memory limit", name)
 		if (!is || permanent) && (s.HealthCheck == nil || len(s.HealthCheck.Test) < 2) {
 			t.Errorf("%s: no health check", name)
 		}
@@ -88,9 +86,7 @@ func TestCompose_HardensEveryService(t *testing.T) {
 			t.Errorf("no service uses the volume %s", name)
 		}
 	}
-	if len(project.Services) < 18 {
-		t.Errorf("found only %d services", len(project.Services))
-	}
+	expect.AtLeast(t, len(project.Services), 18, "services")
 }
 
 // The configuration and the command of each role must be valid.
@@ -132,9 +128,7 @@ func TestCompose_LightHasOneOfEach(t *testing.T) {
 	expect.NoDiff(t, names, want, "services")
 	for name, s := range project.Services {
 		for on := range s.DependsOn {
-			if !slices.Contains(names, on) {
-				t.Errorf("%s depends on %s, which the light file omits", name, on)
-			}
+			expect.True(t, slices.Contains(names, on), "%s depends on %s, which the light file has", name, on)
 		}
 		if is, _ := isRole(s); !is {
 			continue
@@ -227,9 +221,7 @@ func TestCompose_KafkaMatchesTestedSettings(t *testing.T) {
 		compared++
 		expect.Equal(t, *value, want, "%s, as in the tests", name)
 	}
-	if compared < 6 {
-		t.Errorf("found only %d settings", compared)
-	}
+	expect.AtLeast(t, compared, 6, "settings")
 }
 
 // The settings of Cassandra must match those of the tests, except for addresses, sizes of caches, and timeouts.
@@ -281,9 +273,7 @@ func TestCompose_AddressesExist(t *testing.T) {
 			}
 		}
 	}
-	if found < 20 {
-		t.Errorf("found only %d addresses", found)
-	}
+	expect.AtLeast(t, found, 20, "addresses")
 }
 
 // listens reports whether a service listens on a port by its settings, or by default.

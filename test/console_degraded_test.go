@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 // says returns the expression that a visible element has a text, or, for "", that the element is not visible.
@@ -20,9 +22,7 @@ func says(selector, text string) string {
 // announced fails the test unless screen readers announce changes of an element.
 func announced(t *testing.T, p *Page, selector string) {
 	t.Helper()
-	if !Eval[bool](p, "document.querySelector('"+selector+"')?.getAttribute('role') === 'status'") {
-		t.Errorf("%s is not announced", selector)
-	}
+	expect.True(t, Eval[bool](p, "document.querySelector('"+selector+"')?.getAttribute('role') === 'status'"), "%s is announced", selector)
 }
 
 // feature returns the expression that a feature is displayed with its value and its note.
@@ -213,9 +213,7 @@ func triesFeaturesOfPinsAndPairs(t *testing.T, b *Browser) {
 	p.Click("#try button")
 	p.Wait("the missing entities", "[...document.querySelectorAll('#try-answer .notice')].map((e) => e.textContent).join('|') === "+
 		"'of_pin: features of pins. Enter pins to evaluate them.|of_pair: features of pairs of a user and a pin. Enter pairs of a user and a pin to evaluate them.'")
-	if got := p.Texts("#try-answer table"); len(got) > 0 {
-		t.Errorf("without definitions for users, got %q", got)
-	}
+	expect.Empty(t, p.Texts("#try-answer table"), "tables without definitions for users")
 	p.Fill("#try-pins", "pin:1\npin:2")
 	p.Fill("#try-pairs", "user:a pin:1\nuser:a|pin:2")
 	p.Click("#try button")

@@ -288,9 +288,7 @@ func quotedList(list []string) string {
 func (v *visitor) readsInsights() {
 	v.view("insights")
 	v.Wait("every plot", "document.querySelectorAll('#plots figure').length >= 6 && document.querySelectorAll('#plots svg').length >= 5")
-	if missing := v.Texts("#plots .notice"); len(missing) > 0 {
-		v.t.Errorf("missing: %q", missing)
-	}
+	expect.Empty(v.t, v.Texts("#plots .notice"), "notices of missing plots")
 	figures := "[...document.querySelectorAll('#plots figure')]"
 	if n := Eval[int](v.Page, figures+".filter((f) => f.querySelectorAll('table tbody tr').length === 0).length"); n > 0 {
 		v.t.Errorf("%d plots have no table", n)

@@ -620,9 +620,7 @@ func setsRetryRates(t *testing.T, b *Browser) {
 		cell(name, want)
 	}
 	p.CheckAccessible("kinds")
-	if wide := Eval[float64](p, "document.documentElement.scrollWidth"); wide > 390 {
-		t.Errorf("the page is %v pixels wide on a phone of 390", wide)
-	}
+	expect.AtMost(t, Eval[float64](p, "document.documentElement.scrollWidth"), 390, "width of the page on a phone of 390 pixels")
 	p.Shot("kinds-phone")
 	p.Fill("#kinds input[name=rate]", "0")
 	p.Fill("#kinds input[name=priority]", "-3")
@@ -797,9 +795,7 @@ func worksWithKeyboard(t *testing.T, b *Browser) {
 	}
 	p.Press(kb.Tab)
 	expect.Equal(t, focused(), "Skip to the content", "focus after the first tab")
-	if !Eval[bool](p, "document.activeElement.getBoundingClientRect().top >= 0") {
-		t.Error("the focused skip link is not visible")
-	}
+	expect.True(t, Eval[bool](p, "document.activeElement.getBoundingClientRect().top >= 0"), "the focused skip link is visible")
 	p.Press(kb.Enter)
 	p.Wait("the main content has the focus", "document.activeElement.id === 'main'")
 	p.Go(Eval[string](p, "location.origin"))
@@ -903,9 +899,7 @@ func keepsSelection(t *testing.T, b *Browser) {
 	ground := "getComputedStyle(document.documentElement).backgroundColor"
 	dark := Eval[string](p, ground)
 	p.Choose("#theme", "light")
-	if light := Eval[string](p, ground); light == dark {
-		t.Errorf("light and dark are both %s", dark)
-	}
+	expect.True(t, Eval[string](p, ground) != dark, "light and dark are both %s", dark)
 	p.Go(Eval[string](p, "location.href"))
 	p.Wait("light mode is kept", "document.documentElement.dataset.theme === 'light'")
 	p.Choose("#theme", "auto")
@@ -916,9 +910,7 @@ func keepsSelection(t *testing.T, b *Browser) {
 	p.Wait("no request in flight", "document.querySelector('#live').getAttribute('aria-pressed') === 'false'")
 	before := len(d.bodies("GET /status"))
 	p.Wait("two seconds have passed", "new Promise((r) => setTimeout(() => r(true), 2000))")
-	if after := len(d.bodies("GET /status")); after > before+1 { // one may have been in flight
-		t.Errorf("the status was asked for %d times although updates are stopped", after-before)
-	}
+	expect.AtMost(t, len(d.bodies("GET /status")), before+1, "requests for the status although updates are stopped")
 	p.Click("#live")
 	p.Wait("the status is requested again", "document.querySelector('#live').getAttribute('aria-pressed') === 'true'")
 }

@@ -132,9 +132,7 @@ func TestExample_WebPageShowsFeedAndReportsActions(t *testing.T) {
 
 // The page must stay an example that can be read in minutes.
 func TestExample_WebPageIsShort(t *testing.T) {
-	if n := strings.Count(readText(t, "examples/web/index.html"), "\n"); n > 200 {
-		t.Errorf("examples/web/index.html has %d lines, want at most 200", n)
-	}
+	expect.AtMost(t, strings.Count(readText(t, "examples/web/index.html"), "\n"), 200, "lines of examples/web/index.html")
 }
 
 // visitStatus returns the status of a visit with a header, through the server of the page.

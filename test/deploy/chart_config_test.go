@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/smartfeed/smartfeed/internal/cli"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 )
@@ -28,9 +29,7 @@ func TestChart_ConfigurationIsValid(t *testing.T) {
 			}
 		}
 	}
-	if checked < 15 {
-		t.Errorf("found only %d containers", checked)
-	}
+	expect.AtLeast(t, checked, 15, "containers")
 }
 
 // checkContainer runs `config check` as in a container, and the help of the container's command.

@@ -69,9 +69,7 @@ func TestChart_ContainersHaveResourcesAndPinnedImage(t *testing.T) {
 	pinned := regexp.MustCompile(`^ghcr\.io/smartfeed/smartfeed(:\d+\.\d+\.\d+|@sha256:[0-9a-f]{64})$`)
 	eachPod(t, func(t *testing.T, p pod) {
 		for _, c := range p.containers() {
-			if !pinned.MatchString(c.Image) {
-				t.Errorf("%s: image %s: want a full version or a digest", c.Name, c.Image)
-			}
+			expect.True(t, pinned.MatchString(c.Image), "%s: image %s has a full version or a digest", c.Name, c.Image)
 			memory := c.Resources.Limits.Memory()
 			if memory.IsZero() || !memory.Equal(*c.Resources.Requests.Memory()) || c.Resources.Requests.Cpu().IsZero() {
 				t.Errorf("%s: resources %+v: want CPU, and memory with an equal limit", c.Name, c.Resources)
@@ -97,9 +95,7 @@ func TestChart_GoMemoryLimitFitsContainer(t *testing.T) {
 			if c.Args[0] == "process" || c.Args[0] == "dev" {
 				needed += int64(rows.BlockCacheBytes + rows.MemTableBytes)
 			}
-			if has := c.Resources.Limits.Memory().Value(); needed > has {
-				t.Errorf("needs %d MiB, and the limit is %d MiB", needed>>20, has>>20)
-			}
+			expect.AtMost(t, needed, c.Resources.Limits.Memory().Value(), "needed bytes")
 		}
 	})
 	expect.Equal(t, roles, 9, "containers with GOMEMLIMIT")
@@ -133,9 +129,7 @@ func TestChart_ProbesAndShutdown(t *testing.T) {
 			if c.Lifecycle != nil {
 				grace -= time.Duration(c.Lifecycle.PreStop.Sleep.Seconds) * time.Second
 			}
-			if grace <= app.ShutdownTimeout {
-				t.Errorf("%s/%s: a process has %s to stop, want more than %s", name, set.Name, grace, app.ShutdownTimeout)
-			}
+			expect.True(t, grace > app.ShutdownTimeout, "%s/%s: a process has %s to stop, more than %s", name, set.Name, grace, app.ShutdownTimeout)
 		}
 	}
 }
@@ -158,9 +152,7 @@ func TestChart_PeersFindEachPod(t *testing.T) {
 			expect.NoDiff(t, got, []string{set.Name}, "%s: selected by the Service %s", name, s.Name)
 			got = selected(must.Get(meta.LabelSelectorAsSelector(set.Spec.Selector))(t), pods(all))
 			expect.NoDiff(t, got, []string{set.Name}, "%s: selected by the StatefulSet %s", name, set.Name)
-			if len(set.Name)+len("-0123456789") > 63 {
-				t.Errorf("%s: the label controller-revision-hash of %s is too long", name, set.Name)
-			}
+			expect.AtMost(t, len(set.Name)+len("-0123456789"), 63, "%s: length of the label controller-revision-hash of %s", name, set.Name)
 		}
 	}
 }

@@ -40,14 +40,10 @@ func TestRelease_HasSignedArtifacts(t *testing.T) {
 		t.Errorf("images are signed by %+v", s)
 	}
 	for _, label := range []string{"version", "revision", "created"} {
-		if image.Labels["org.opencontainers.image."+label] == "" {
-			t.Errorf("the image has no label %s", label)
-		}
+		expect.True(t, image.Labels["org.opencontainers.image."+label] != "", "the image has the label %s", label)
 	}
 	for _, pattern := range release.Archives[0].Files {
-		if found, err := filepath.Glob(pattern.Source); err != nil || len(found) == 0 {
-			t.Errorf("archives: no file matches %s: %v", pattern.Source, err)
-		}
+		expect.AtLeast(t, len(must.Get(filepath.Glob(pattern.Source))(t)), 1, "archives: files that match %s", pattern.Source)
 	}
 }
 
@@ -133,8 +129,6 @@ func TestWorkflows_RunExistingCommands(t *testing.T) {
 		}
 	}
 	for _, want := range []string{".ci/run", "make test-deploy", "make cross", "helm package", "helm push"} {
-		if !ran[want] {
-			t.Errorf("no workflow runs %s: %v", want, ran)
-		}
+		expect.True(t, ran[want], "a workflow runs %s: %v", want, ran)
 	}
 }
