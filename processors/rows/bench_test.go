@@ -123,7 +123,7 @@ func benchmarkHop(b *testing.B, partitions int32) {
 	r := must.Get(New(cfg, w.env(b), g))(b)
 	stop := start(b, r)
 	eventually.True(b, "the group is ready", func() bool { return r.Status().Ready })
-	consumer := must.Get(w.kafka.Client(kgo.ConsumeTopics(out)))(b)
+	consumer := must.Get(w.Kafka.Client(kgo.ConsumeTopics(out)))(b)
 	defer consumer.Close()
 	warm := 300 // until all connections are established
 	if os.Getenv(realKafka) != "" {
@@ -166,7 +166,7 @@ func (w *wire) hopTopics(b *testing.B, partitions int32) (in, out string) {
 	w.remove(b, "hop", topics.DeadLetters)
 	must.Get(w.admin.CreateTopics(b.Context(), partitions, -1, nil, topics.DeadLetters))(b)
 	eventually.True(b, "every partition has a leader", func() bool { return w.hasLeaders(names...) })
-	w.kafka.Partitions = partitions
+	w.Kafka.Partitions = partitions
 	return names[0], names[1]
 }
 
@@ -319,9 +319,9 @@ func applyAll(b *steady, w *wire, g Group, rows, messages int) {
 // runBare is the lower limit: it consumes, produces in one transaction per five thousand records, and writes to Pebble. It
 // knows no owners, reads no rows and recovers nothing.
 func runBare(b *steady, w *wire, rows, messages int) {
-	consumer := must.Get(w.kafka.Client(kgo.ConsumeTopics("t-in")))(b)
+	consumer := must.Get(w.Kafka.Client(kgo.ConsumeTopics("t-in")))(b)
 	defer consumer.Close()
-	producer := must.Get(w.kafka.Transactional("bare", kgo.ManualFlushing(), kgo.MaxBufferedBytes(0)))(b)
+	producer := must.Get(w.Kafka.Transactional("bare", kgo.ManualFlushing(), kgo.MaxBufferedBytes(0)))(b)
 	defer producer.Close()
 	shared := must.Get(NewShared(DefaultConfig()))(b)
 	defer shared.Close()

@@ -121,7 +121,7 @@ func (w *wire) commitMark(t *testing.T, at int64) {
 // no effect: the new owner would not see its rows.
 func TestFence_PreviousOwnerCannotStartAnotherTransaction(t *testing.T) {
 	w := parallelWire(t)
-	zombie := must.Get(w.kafka.Transactional("t-0"))(t)
+	zombie := must.Get(w.Kafka.Transactional("t-0"))(t)
 	defer zombie.Close()
 	_, _, err := zombie.ProducerID(t.Context())
 	must.OK(t, err)
@@ -133,7 +133,7 @@ func TestFence_PreviousOwnerCannotStartAnotherTransaction(t *testing.T) {
 		t.Error("the previous owner has committed a transaction")
 	}
 	must.OK(t, stop())
-	for _, row := range w.read(t, "t-table") {
+	for _, row := range w.Records("t-table") {
 		expect.False(t, string(row.Value) == strayValue, "the table has a row of the previous owner at offset %d", row.Offset)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -38,14 +39,14 @@ type cluster struct {
 
 func newCluster(t *testing.T, brokers int, opts ...kfake.Opt) *cluster {
 	t.Helper()
-	c := &cluster{wire: &wire{}, net: faultnet.New(), dir: t.TempDir(), opts: append(opts,
+	c := &cluster{net: faultnet.New(), dir: t.TempDir(), opts: append(opts,
 		kfake.NumBrokers(brokers), kfake.GroupMinSessionTimeout(time.Second), kfake.SleepOutOfOrder())}
 	c.open(t)
 	registry := srfake.New()
 	t.Cleanup(registry.Close)
-	c.registry = registry.URL()
-	c.kafka = topics.Kafka{Brokers: c.brokers.ListenAddrs(), Partitions: testPartitions, Embedded: true}
-	c.connect(t)
+	on := topicstest.On(t, topics.Kafka{Brokers: c.brokers.ListenAddrs(), Partitions: testPartitions, Embedded: true}, nil)
+	on.Registry = registry.URL()
+	c.wire = connect(on)
 	c.createAll(t)
 	return c
 }

@@ -20,7 +20,7 @@ import (
 func TestForward_DropsLargeHeaders(t *testing.T) {
 	w := parallelWire(t)
 	r, stop := w.run(t, t.TempDir(), w.counter("t-in"))
-	producer := must.Get(w.kafka.Client(manual, kgo.ProducerBatchMaxBytesFn(func(string) int32 { return 8 << 20 }),
+	producer := must.Get(w.Kafka.Client(manual, kgo.ProducerBatchMaxBytesFn(func(string) int32 { return 8 << 20 }),
 		kgo.ProducerBatchCompression(kgo.GzipCompression())))(t)
 	defer producer.Close()
 	wrong := w.record(t, "t-in", "user:1", 0)
@@ -39,7 +39,7 @@ func TestForward_DropsLargeHeaders(t *testing.T) {
 func TestForward_SendsLongKeyToDeadLetters(t *testing.T) {
 	w := parallelWire(t)
 	r, _ := w.run(t, t.TempDir(), w.counter("t-in"))
-	producer := must.Get(w.kafka.Client(manual, kgo.ProducerBatchMaxBytesFn(func(string) int32 { return 8 << 20 }),
+	producer := must.Get(w.Kafka.Client(manual, kgo.ProducerBatchMaxBytesFn(func(string) int32 { return 8 << 20 }),
 		kgo.ProducerBatchCompression(kgo.GzipCompression())))(t)
 	defer producer.Close()
 	key := bytes.Repeat([]byte("k"), 200<<10)

@@ -77,8 +77,8 @@ func TestGather_StopsAtRecordThatCannotBeEncoded(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	expect.Error(t, newRunner(t, w, t.TempDir(), g).Run(ctx), "gather t-out", "error")
-	expect.Equal(t, len(w.read(t, "t-out")), 0, "records sent")
-	for _, rec := range w.read(t, "t-table") {
+	expect.Equal(t, len(w.Records("t-out")), 0, "records sent")
+	for _, rec := range w.Records("t-table") {
 		expect.False(t, len(rec.Key) > 0 && rec.Key[0] != separator, "the row %q was committed", rec.Key)
 	}
 }

@@ -129,7 +129,7 @@ func (c *cluster) wantLastRecord(t *testing.T, value string) {
 	ends := must.Get(c.admin.ListEndOffsets(t.Context(), "t-table"))(t)
 	from := map[int32]kgo.Offset{}
 	ends.Each(func(o kadm.ListedOffset) { from[o.Partition] = kgo.NewOffset().At(o.Offset - 1) })
-	client := must.Get(c.kafka.Client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{"t-table": from}),
+	client := must.Get(c.Kafka.Client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{"t-table": from}),
 		kgo.FetchIsolationLevel(kgo.ReadUncommitted()), kgo.KeepControlRecords()))(t)
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -152,7 +152,7 @@ func TestTableConsumer_DeliversMarkers(t *testing.T) {
 	for _, end := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort} {
 		w := newWire(t)
 		w.tableTransaction(t, "another", end)
-		consumer := newTableConsumer(w.kafka)
+		consumer := newTableConsumer(w.Kafka)
 		reading := must.Get(consumer.ConsumePartition("t-table", 1, sarama.OffsetOldest))(t)
 		rows, last := 0, int64(-1)
 		for last < 1 { // a row at 0, a marker at 1
@@ -191,7 +191,7 @@ func stages(r *Runner, s Stage) int {
 // tableTransaction writes a row to each partition of the table in a transaction of another producer.
 func (w *wire) tableTransaction(t *testing.T, id string, end kgo.TransactionEndTry) {
 	t.Helper()
-	client := must.Get(w.kafka.Transactional(id))(t)
+	client := must.Get(w.Kafka.Transactional(id))(t)
 	defer client.Close()
 	must.OK(t, client.BeginTransaction())
 	for p := range int32(testPartitions) {
@@ -203,7 +203,7 @@ func (w *wire) tableTransaction(t *testing.T, id string, end kgo.TransactionEndT
 // leaveOpen leaves a transaction open, like an owner that crashes.
 func (w *wire) leaveOpen(t *testing.T, id string, partition int32) {
 	t.Helper()
-	client := must.Get(w.kafka.Transactional(id))(t)
+	client := must.Get(w.Kafka.Transactional(id))(t)
 	must.OK(t, client.BeginTransaction())
 	must.OK(t, client.ProduceSync(t.Context(), strayRow(partition)).FirstErr())
 	client.Close()
@@ -321,7 +321,7 @@ func TestRun_AbandonedProcessesRecordsOnce(t *testing.T) {
 // earlier ones.
 func TestTableConsumer_FailsAtLostRecords(t *testing.T) {
 	w := parallelWire(t)
-	consumer := newTableConsumer(w.kafka)
+	consumer := newTableConsumer(w.Kafka)
 	reading, err := consumer.ConsumePartition("t-table", 1, 1000) // beyond the end of the log
 	must.OK(t, err)
 	w.tableTransaction(t, "another", kgo.TryCommit)

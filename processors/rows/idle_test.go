@@ -39,7 +39,7 @@ func (w *wire) ends(t *testing.T) func(partition int32) int64 {
 // sendInTransaction sends a record to each partition of t-in in a transaction, which a marker follows.
 func (w *wire) sendInTransaction(t *testing.T, end kgo.TransactionEndTry) {
 	t.Helper()
-	client := must.Get(w.kafka.Transactional("upstream"))(t)
+	client := must.Get(w.Kafka.Transactional("upstream"))(t)
 	defer client.Close()
 	must.OK(t, client.BeginTransaction())
 	for p := range int32(testPartitions) {

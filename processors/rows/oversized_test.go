@@ -89,11 +89,11 @@ func TestOversizedBatch_EachIsOneDeadLetter(t *testing.T) {
 // hasDeadLetterOf checks that there is one dead letter, about the oversized batch at an offset.
 func (w *wire) hasDeadLetterOf(t *testing.T, partition int32, at int64, why string) {
 	t.Helper()
-	deadLetters := w.read(t, topics.DeadLetters)
+	deadLetters := w.Records(topics.DeadLetters)
 	if len(deadLetters) != 1 {
 		t.Fatalf("%d dead letters, want 1", len(deadLetters))
 	}
-	got := must.Get(w.streams.DeadLetters.Decode(deadLetters[0].Value))(t)
+	got := must.Get(w.Streams.DeadLetters.Decode(deadLetters[0].Value))(t)
 	if got.Topic != "t-in" || got.Partition != partition || got.Offset != at ||
 		!strings.Contains(got.Reason, why) {
 		t.Errorf("dead letter of %s/%d at %d: %.80q", got.Topic, got.Partition, got.Offset, got.Reason)
@@ -103,7 +103,7 @@ func (w *wire) hasDeadLetterOf(t *testing.T, partition int32, at int64, why stri
 // readsUpTo checks that a Log reads up to the oversized batch and returns an error that names it.
 func (w *wire) readsUpTo(t *testing.T, partition int32, at int64) {
 	t.Helper()
-	l, err := topics.NewLog(w.kafka)
+	l, err := topics.NewLog(w.Kafka)
 	must.OK(t, err)
 	defer l.Close()
 	next := int64(0)

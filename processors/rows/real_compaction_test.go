@@ -28,11 +28,11 @@ func (w *wire) compacts(t *testing.T, deletions time.Duration) {
 // waitForCompaction waits until the table contains each row once and no tombstone.
 func (w *wire) waitForCompaction(t *testing.T) {
 	t.Helper()
-	before, after := len(w.read(t, "t-table")), 0
+	before, after := len(w.Records("t-table")), 0
 	eventually.True(t, "the table is compacted", func() bool {
 		w.fenceAll(t) // the last record is never compacted
 		rows := map[string]bool{}
-		all := w.read(t, "t-table")
+		all := w.Records("t-table")
 		for _, rec := range all {
 			key := fmt.Sprint(rec.Partition, " ", string(rec.Key)) // the rows of applied offsets exist in each partition
 			switch {
@@ -130,13 +130,13 @@ func (w *wire) shrinks(t *testing.T) {
 	t.Helper()
 	held := map[int32]int{}
 	ends := map[int32]int64{}
-	for _, rec := range w.read(t, "t-table") {
+	for _, rec := range w.Records("t-table") {
 		held[rec.Partition]++
 		ends[rec.Partition] = rec.Offset
 	}
 	eventually.True(t, "some records of each partition are removed", func() bool {
 		left := map[int32]int{}
-		for _, rec := range w.read(t, "t-table") {
+		for _, rec := range w.Records("t-table") {
 			if rec.Offset <= ends[rec.Partition] {
 				left[rec.Partition]++
 			}

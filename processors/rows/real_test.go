@@ -38,12 +38,13 @@ func newRealWire(t testing.TB) *wire {
 	}
 	registry := srfake.New()
 	t.Cleanup(registry.Close)
-	w := &wire{kafka: topics.Kafka{Brokers: strings.Split(addrs, ","), Partitions: testPartitions}, registry: registry.URL()}
-	profile := must.Get(topics.ProfileOf(t.Context(), w.kafka))(t)
+	c := topicstest.On(t, topics.Kafka{Brokers: strings.Split(addrs, ","), Partitions: testPartitions}, nil)
+	c.Registry = registry.URL()
+	profile := must.Get(topics.ProfileOf(t.Context(), c.Kafka))(t)
 	if profile.Embedded {
 		t.Fatalf("%s is an embedded broker", addrs)
 	}
-	w.connect(t)
+	w := connect(c)
 	w.remove(t, "t", groupTopics()...)
 	w.createAll(t)
 	eventually.True(t, "every partition has a leader", func() bool { return w.hasLeaders(groupTopics()...) })

@@ -188,7 +188,7 @@ func TestMemory_IsDiscardedWithThePartition(t *testing.T) {
 func (w *wire) countedOnce(t testing.TB, n int) {
 	t.Helper()
 	counts := map[string]uint64{}
-	for _, rec := range w.read(t, "t-table") {
+	for _, rec := range w.Records("t-table") {
 		counts[string(rec.Key)] = 0
 		if len(rec.Value) == 8 {
 			counts[string(rec.Key)] = number(rec.Value)
@@ -237,7 +237,7 @@ func (w *wire) failEndTxn(applied bool) (hits func() int) {
 				resp.(*kmsg.EndTxnResponse).ErrorCode = kerr.UnknownServerError.Code
 			}
 		})
-		w.kafka.Dial = n.Dial
+		w.Kafka.Dial = n.Dial
 		return func() int { return n.Hits(kmsg.EndTxn) }
 	}
 	return w.Broker().Fault(kfake.Fault{

@@ -37,7 +37,7 @@ func TestRun_CountersAndOutputsAreExact(t *testing.T) {
 func (w *wire) emittedOnce(t testing.TB, n int) {
 	t.Helper()
 	seen := make([]int, n)
-	for _, rec := range w.read(t, "t-out") {
+	for _, rec := range w.Records("t-out") {
 		value, err := w.stream("t-out").Decode(rec.Value)
 		if err != nil || int(value.Time) >= n {
 			t.Fatalf("emitted %+v, %v", value, err)
@@ -83,12 +83,12 @@ func TestDeadLetters_BadRecordIsUndone(t *testing.T) {
 	}
 	must.OK(t, w.client.ProduceSync(t.Context(), all...).FirstErr())
 	eventually.True(t, "the valid records are counted", func() bool { return count(t, r, "user:1") == len(bad) })
-	deadLetters := w.read(t, topics.DeadLetters)
+	deadLetters := w.Records(topics.DeadLetters)
 	if len(deadLetters) != len(bad) {
 		t.Fatalf("%d dead letters, want %d", len(deadLetters), len(bad))
 	}
 	for i, deadLetter := range deadLetters {
-		got := must.Get(w.streams.DeadLetters.Decode(deadLetter.Value))(t)
+		got := must.Get(w.Streams.DeadLetters.Decode(deadLetter.Value))(t)
 		want := all[2*i]
 		if got.Topic != "t-in" || got.Partition != at || got.Offset != want.Offset || got.Group != "t" || got.Reason == "" ||
 			!bytes.Equal(got.Key, want.Key) || !bytes.Equal(got.Value, want.Value) || got.Time != schemas.MicrosOf(want.Timestamp.Truncate(time.Millisecond)) {
@@ -99,7 +99,7 @@ func TestDeadLetters_BadRecordIsUndone(t *testing.T) {
 			t.Errorf("reason %q, want the callback's", got.Reason)
 		}
 	}
-	expect.Equal(t, len(w.read(t, "t-out")), len(bad), "records emitted: those of a bad record are undone")
+	expect.Equal(t, len(w.Records("t-out")), len(bad), "records emitted: those of a bad record are undone")
 	got := r.Status().Counters
 	expect.Equal(t, [2]int64{got.DeadLetters, got.Records}, [2]int64{int64(len(bad)), int64(len(all))}, "dead letters and records")
 }
@@ -111,7 +111,7 @@ func TestDeadLetters_OversizedRecords(t *testing.T) {
 	r, _ := w.run(t, t.TempDir(), w.counter("t-in"))
 	right := topics.Partition("user:1", testPartitions)
 	long := bytes.Repeat([]byte{'x'}, 3<<20)
-	producer, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.Brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchMaxBytes(int32(len(long)+1000)))
+	producer, err := kgo.NewClient(kgo.SeedBrokers(w.Kafka.Brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchMaxBytes(int32(len(long)+1000)))
 	must.OK(t, err)
 	defer producer.Close()
 	for _, partition := range []int32{right, (right + 1) % testPartitions} {
@@ -121,12 +121,12 @@ func TestDeadLetters_OversizedRecords(t *testing.T) {
 	w.send(t, "t-in", 0, 4, user)
 	w.send(t, "t-in", 4, 1, func(int) string { return "user:1" })
 	eventually.True(t, "the records after it are processed", func() bool { return r.Status().Counters.Records == 7 })
-	deadLetters := w.read(t, topics.DeadLetters)
+	deadLetters := w.Records(topics.DeadLetters)
 	if len(deadLetters) != 2 {
 		t.Fatalf("%d dead letters, want 2", len(deadLetters))
 	}
 	for _, deadLetter := range deadLetters {
-		got, err := w.streams.DeadLetters.Decode(deadLetter.Value)
+		got, err := w.Streams.DeadLetters.Decode(deadLetter.Value)
 		if err != nil || !strings.Contains(got.Reason, "are kept") || !bytes.HasPrefix(long, got.Value) || len(got.Value) < 1<<20 {
 			t.Errorf("dead letter of %d bytes, %v: %q", len(deadLetter.Value), err, got.Reason)
 		}
@@ -141,7 +141,7 @@ func TestEmit_CarriesOriginTime(t *testing.T) {
 	derived.Headers = topics.WithOrigin(nil, 7)
 	must.OK(t, w.client.ProduceSync(t.Context(), external, derived).FirstErr())
 	var out []*kgo.Record
-	eventually.True(t, "both are emitted", func() bool { out = w.read(t, "t-out"); return len(out) == 2 })
+	eventually.True(t, "both are emitted", func() bool { out = w.Records("t-out"); return len(out) == 2 })
 	for i, want := range []schemas.Micros{5_000_000, 7} {
 		expect.NoDiff(t, topics.OriginTime(out[i]), want, "record %d has the origin time", i)
 	}
@@ -263,6 +263,6 @@ func TestRun_NamesMissingTopic(t *testing.T) {
 // The group would read owners' rows in partitions that do not contain them.
 func TestRun_RejectsOtherPartitionCount(t *testing.T) {
 	w := parallelWire(t)
-	w.kafka.Partitions = testPartitions / 2
+	w.Kafka.Partitions = testPartitions / 2
 	runFailsForGood(t, newRunner(t, w, t.TempDir(), w.counter("t-in")), "partitions, the configuration says")
 }

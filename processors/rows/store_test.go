@@ -1,7 +1,6 @@
 package rows
 
 import (
-	"bufio"
 	"encoding/binary"
 	"errors"
 	"maps"
@@ -21,6 +20,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/stored"
+	"github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -31,7 +31,7 @@ import (
 func (w *wire) storesEqualLog(t testing.TB, dirs ...string) int {
 	t.Helper()
 	byPartition := map[int32][]*kgo.Record{}
-	for _, rec := range w.read(t, "t-table") {
+	for _, rec := range w.Records("t-table") {
 		byPartition[rec.Partition] = append(byPartition[rec.Partition], rec)
 	}
 	stores := 0
@@ -203,12 +203,7 @@ func tables(t *testing.T, path string) []string {
 
 // lockElsewhere makes another process lock a store until the end of the test.
 func lockElsewhere(t *testing.T, path string) {
-	other := child(t, "locker", "ROWS_TEST_DIR="+path)
-	out := must.Get(other.StdoutPipe())(t)
-	must.OK(t, other.Start())
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != "locked\n" {
-		t.Fatalf("the other process printed %q, %v", line, err)
-	}
+	expect.Equal(t, child.Start(t, "locker", path).Line(), "locked", "output of the other process")
 }
 
 func TestRun_UnwritableDirectory(t *testing.T) {
@@ -243,7 +238,7 @@ func TestDisk_RefusedWritesStopTheGroup(t *testing.T) {
 				must.Get(r.slots[i].partition.db.AsyncFlush())(t)
 			}
 			eventually.True(t, "writes are refused", func() bool { return hits.Load() > 0 && r.slots[0].store.writeError.Load() != nil })
-			before := len(w.read(t, "t-out"))
+			before := len(w.Records("t-out"))
 			w.send(t, "t-in", 10, 10, func(i int) string { return ownerIn(0) })
 			eventually.True(t, "it has stopped", func() bool { return !r.Status().Joined })
 			var disk *DiskError
@@ -251,7 +246,7 @@ func TestDisk_RefusedWritesStopTheGroup(t *testing.T) {
 				t.Errorf("Run: %v, want a DiskError that names %s", err, dir)
 			}
 			expect.Is(t, r.Run(t.Context()), refusal, "Run on the same disk")
-			expect.Equal(t, len(w.read(t, "t-out")), before, "records emitted when the disk refuses")
+			expect.Equal(t, len(w.Records("t-out")), before, "records emitted when the disk refuses")
 			refuses.Store(false)
 			runUntilDone(t, w, r, 20)
 			w.emittedOnce(t, 20)
@@ -294,7 +289,7 @@ func TestDisk_FullStopsCommits(t *testing.T) {
 	w.send(t, "t-in", 10, 10, func(i int) string { return user(i) })
 	eventually.True(t, "it has stopped", func() bool { return !r.Status().Joined })
 	expect.Is(t, stop(), ErrLowDisk, "Run")
-	expect.Equal(t, len(w.read(t, "t-out")), 10, "records emitted: a full disk commits nothing")
+	expect.Equal(t, len(w.Records("t-out")), 10, "records emitted: a full disk commits nothing")
 	expect.Is(t, r.Run(t.Context()), ErrLowDisk, "Run on the full disk")
 	free.Store(1 << 40)
 	runUntilDone(t, w, r, 20)

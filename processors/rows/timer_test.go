@@ -110,7 +110,7 @@ func manyTimers(t *testing.T, w *wire) {
 	w.send(t, "t-in", 400, n, func(int) string { return "user:1" }) // due 400 to 500 ms after their arrival
 	eventually.True(t, "all have fired", func() bool { return count(t, r, "user:1") == n })
 	expect.NoDiff(t, len(f.names()), n, "calls")
-	ticks := len(w.read(t, "t-ticks"))
+	ticks := len(w.Records("t-ticks"))
 	expect.Between(t, ticks, n/7, n, "ticks for %d timers, 7 per tick", n)
 }
 
@@ -170,15 +170,15 @@ func TestTimers_BadTimerGoesToDeadLetters(t *testing.T) {
 	start(t, r)
 	w.send(t, "t-in", 200, 3, func(int) string { return "user:1" })
 	eventually.True(t, "the others have fired", func() bool { return count(t, r, "user:1") == 2 })
-	deadLetters := w.read(t, topics.DeadLetters)
+	deadLetters := w.Records(topics.DeadLetters)
 	if len(deadLetters) != 1 {
 		t.Fatalf("%d dead letters, want 1", len(deadLetters))
 	}
-	got, err := w.streams.DeadLetters.Decode(deadLetters[0].Value)
+	got, err := w.Streams.DeadLetters.Decode(deadLetters[0].Value)
 	if err != nil || got.Topic != "t-ticks" || string(got.Key) != "user:1" || string(got.Value) != "200" || got.Reason != "cannot be" {
 		t.Errorf("dead letter %+v, %v", got, err)
 	}
-	for _, rec := range w.read(t, "t-table") {
+	for _, rec := range w.Records("t-table") {
 		expect.False(t, strings.HasSuffix(string(rec.Key), "half"), "a row of the bad timer's callback was written")
 	}
 }
@@ -249,6 +249,5 @@ func TestSetTimer_RequiresTimerFunc(t *testing.T) {
 	g := group()
 	g.Timer = nil
 	b := newBench(t, g)
-	err := b.callAs("k", func(tx *Tx) error { tx.Own().SetTimer(time.Now(), nil); return nil })
-	expect.Error(t, err, "no Timer", "error")
+	expect.Error(t, b.callAs("k", func(tx *Tx) error { tx.Own().SetTimer(time.Now(), nil); return nil }), "no Timer", "error")
 }

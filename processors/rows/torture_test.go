@@ -1,7 +1,6 @@
 package rows
 
 import (
-	"bufio"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -20,9 +19,11 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -66,23 +67,21 @@ func tortureGroup(w *wire) Group {
 	}}
 }
 
-// playMember runs the group of the torture tests until ctx ends.
-func playMember(ctx context.Context) error {
-	w := &wire{kafka: topics.Kafka{
-		Brokers: strings.Split(os.Getenv("ROWS_TEST_KAFKA"), ","), Partitions: testPartitions, Embedded: os.Getenv("ROWS_TEST_EMBEDDED") != "",
+// playMember runs the group of the torture tests until ctx ends. The arguments are those of newMember.
+func playMember(ctx context.Context, args []string) error {
+	w := &wire{Cluster: &topicstest.Cluster{
+		Kafka:    topics.Kafka{Brokers: strings.Split(args[0], ","), Partitions: testPartitions, Embedded: args[2] == "true"},
+		Registry: args[1],
 	}}
-	registry, err := schemas.NewRegistry(os.Getenv("ROWS_TEST_REGISTRY"))
-	if err != nil {
+	var err error
+	if w.Streams, err = w.Setup().Streams(ctx); err != nil {
 		return err
 	}
-	if w.streams, err = topics.Open(ctx, registry); err != nil {
-		return err
-	}
-	cfg := w.config(os.Getenv("ROWS_TEST_DIR"))
+	cfg := w.config(args[3])
 	cfg.SessionTimeout = time.Second
-	cfg.Standby = os.Getenv("ROWS_TEST_STANDBY") != ""
+	cfg.Standby = args[4] == "true"
 	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	r, err := New(cfg, Env{Kafka: w.kafka, Streams: w.streams, Log: log}, tortureGroup(w))
+	r, err := New(cfg, Env{Kafka: w.Kafka, Streams: w.Streams, Log: log}, tortureGroup(w))
 	if err != nil {
 		return err
 	}
@@ -127,15 +126,15 @@ func crashOnSignal() func(point) {
 type member struct {
 	t    testing.TB
 	dir  string
-	env  []string
-	cmd  *process
+	args []string
+	cmd  *child.Process
 	done chan struct{}
 
 	mu    sync.Mutex
 	lines []string // its warnings, and the errors of Run
 }
 
-func newMember(t testing.TB, w *wire, env ...string) *member {
+func newMember(t testing.TB, w *wire, standby bool) *member {
 	t.Helper()
 	m := &member{t: t, dir: t.TempDir()}
 	t.Cleanup(func() {
@@ -143,25 +142,20 @@ func newMember(t testing.TB, w *wire, env ...string) *member {
 			t.Logf("output of the member in %s:\n%s", m.dir, m.output())
 		}
 	})
-	m.env = append(env, "ROWS_TEST_KAFKA="+strings.Join(w.kafka.Brokers, ","), "ROWS_TEST_REGISTRY="+w.registry, "ROWS_TEST_DIR="+m.dir)
-	if w.kafka.Embedded {
-		m.env = append(m.env, "ROWS_TEST_EMBEDDED=yes")
-	}
+	m.args = []string{strings.Join(w.Kafka.Brokers, ","), w.Registry, strconv.FormatBool(w.Kafka.Embedded), m.dir, strconv.FormatBool(standby)}
 	m.start()
 	return m
 }
 
 func (m *member) start() {
 	m.t.Helper()
-	m.cmd, m.done = child(m.t, "member", m.env...), make(chan struct{})
-	out := must.Get(m.cmd.StdoutPipe())(m.t)
-	must.OK(m.t, m.cmd.Start())
+	m.cmd, m.done = child.Start(m.t, "member", m.args...), make(chan struct{})
 	cmd, done := m.cmd, m.done
 	go func() {
 		defer close(done)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
+		for cmd.Output.Scan() {
 			m.mu.Lock()
-			m.lines = append(m.lines, lines.Text())
+			m.lines = append(m.lines, cmd.Output.Text())
 			m.mu.Unlock()
 		}
 		_ = cmd.Wait()
@@ -218,7 +212,7 @@ func drive(t testing.TB, w *wire, perSecond int) *driver {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	d := &driver{w: w, users: 200, cancel: cancel, done: make(chan struct{})}
-	producer := must.Get(w.kafka.Client(manual))(t)
+	producer := must.Get(w.Kafka.Client(manual))(t)
 	d.wg.Go(func() {
 		defer close(d.done)
 		defer producer.Close()
@@ -237,7 +231,7 @@ func drive(t testing.TB, w *wire, perSecond int) *driver {
 			}
 		}
 	})
-	consumer := must.Get(w.kafka.Client(kgo.ConsumeTopics("t-out")))(t)
+	consumer := must.Get(w.Kafka.Client(kgo.ConsumeTopics("t-out")))(t)
 	watch, end := context.WithCancel(t.Context())
 	t.Cleanup(func() { end(); cancel(); d.wg.Wait() })
 	d.wg.Go(func() {
@@ -314,7 +308,7 @@ func (d *driver) holdsRows(t testing.TB) map[string]int64 {
 	t.Helper()
 	want := d.outputsEqualInputs(t)
 	rows := map[string][]byte{}
-	for _, rec := range d.w.read(t, "t-table") {
+	for _, rec := range d.w.Records("t-table") {
 		if rec.Value == nil {
 			delete(rows, string(rec.Key))
 		} else {
@@ -352,7 +346,7 @@ func (d *driver) outputsEqualInputs(t testing.TB) map[string]int64 {
 func (d *driver) times(t testing.TB, topic string) (byNumber map[schemas.Micros]int, byUser map[string]int64) {
 	t.Helper()
 	byNumber, byUser = map[schemas.Micros]int{}, map[string]int64{}
-	for _, r := range d.w.read(t, topic) {
+	for _, r := range d.w.Records(topic) {
 		rec := must.Get(d.w.stream(topic).Decode(r.Value))(t)
 		byNumber[rec.Time]++
 		byUser[string(r.Key)]++
@@ -394,7 +388,7 @@ func (f *faults) during(t testing.TB) {
 // not arrive. There is no wait on Kafka.
 func (f *faults) settled(t testing.TB) {
 	t.Helper()
-	if !f.d.w.kafka.Embedded {
+	if !f.d.w.Kafka.Embedded {
 		return
 	}
 	eventually.True(t, "the group is stable", func() bool {
@@ -435,7 +429,7 @@ func TestTortureOfMembers(t *testing.T) {
 }
 
 func tortureOfMembers(t *testing.T, w *wire) {
-	a, b := newMember(t, w), newMember(t, w, "ROWS_TEST_STANDBY=1")
+	a, b := newMember(t, w, false), newMember(t, w, true)
 	d := drive(t, w, 400)
 	f := &faults{d: d}
 	for range tortureRounds(t) {
@@ -457,15 +451,15 @@ func TestTortureOfTheBroker(t *testing.T) {
 	dir := t.TempDir()
 	w := newTortureWire(t, dir)
 	tortureOfBrokers(t, w, func(d *driver) {
-		must.OK(t, w.broker.Process.Kill())
-		_ = w.broker.Wait()
-		w.serve(t, dir, w.kafka.Brokers[0], strings.TrimPrefix(w.registry, "http://"))
+		w.broker.Kill()
+		w.broker = child.Start(t, "broker", dir, w.Kafka.Brokers[0], strings.TrimPrefix(w.Registry, "http://"))
+		w.broker.Line()
 	})
 }
 
 // tortureOfBrokers kills a broker under load, repeatedly.
 func tortureOfBrokers(t *testing.T, w *wire, kill func(d *driver)) {
-	a, b := newMember(t, w), newMember(t, w, "ROWS_TEST_STANDBY=1")
+	a, b := newMember(t, w, false), newMember(t, w, true)
 	d := drive(t, w, 400)
 	f := &faults{d: d}
 	for range 2 * tortureRounds(t) {
@@ -481,9 +475,9 @@ func tortureOfBrokers(t *testing.T, w *wire, kill func(d *driver)) {
 // newTortureWire starts a broker in another process, on a directory.
 func newTortureWire(t testing.TB, dir string) *wire {
 	t.Helper()
-	w := &wire{}
-	w.serve(t, dir, "127.0.0.1:0", "127.0.0.1:0")
-	w.connect(t)
+	c, broker := topicstest.Child(t, dir, testPartitions)
+	w := connect(c)
+	w.broker = broker
 	w.createAll(t)
 	return w
 }

@@ -112,8 +112,7 @@ func TestView_Owners(t *testing.T) {
 		list, err := owners("user:", 9)
 		return err == nil && slices.Equal(list, []string{"user:1", "user:12", "user:125", "user:2"})
 	})
-	list, err = owners("user:12", 9)
-	must.OK(t, err)
+	list = must.Get(owners("user:12", 9))(t)
 	expect.NoDiff(t, list, []string{"user:12", "user:125"}, "owners with the prefix")
 	for _, p := range []int32{-1, int32(len(r.slots))} { // of a process with another number of partitions
 		expect.Is(t, r.View().Owners(t.Context(), p, "user:", nil), schemas.ErrNotOwner, "partition %d", p)

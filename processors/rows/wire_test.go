@@ -15,35 +15,37 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
-	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
 const testPartitions = 4
 
 // wire is an embedded broker with the topics of a group "t": t-in, t-in2, t-batch, t-out, and the group's table, loop and ticks.
 type wire struct {
-	*embedded.Server          // in this process, or nil
-	broker           *process // in another process
-	kafka            topics.Kafka
-	registry         string // URL
-	streams          *topics.Streams
-	client           *kgo.Client // produces to Record.Partition; consumes nothing
-	admin            *kadm.Client
+	*topicstest.Cluster
+	broker *child.Process // in another process, or nil
+	client *kgo.Client    // produces to Record.Partition; consumes nothing
+	admin  *kadm.Client
 }
 
 func newWire(t testing.TB) *wire {
 	t.Helper()
-	c := topicstest.Bare(t, testPartitions)
-	w := &wire{Server: c.Server, kafka: c.Kafka, registry: c.Registry}
-	w.connect(t)
+	w := connect(topicstest.Bare(t, testPartitions))
 	w.createAll(t)
 	return w
+}
+
+// connect returns a wire on a cluster.
+func connect(c *topicstest.Cluster) *wire {
+	c.Open()
+	client := c.Client(manual, kgo.RecordDeliveryTimeout(0))
+	return &wire{Cluster: c, client: client, admin: kadm.NewClient(client)}
 }
 
 // parallelWire returns a wire for a parallel test.
@@ -75,7 +77,7 @@ func (w *wire) create(t testing.TB, names ...string) {
 
 // stream returns a stream of small records with any topic name.
 func (w *wire) stream(topic string) topics.Stream[schemas.DeletedUser] {
-	s := w.streams.UsersDeleted
+	s := w.Streams.UsersDeleted
 	s.Name = topic
 	return s
 }
@@ -96,12 +98,6 @@ func (w *wire) record(t testing.TB, topic, user string, i int) *kgo.Record {
 	return &kgo.Record{Topic: topic, Partition: topics.Partition(user, testPartitions), Key: []byte(user), Value: value}
 }
 
-// read returns all committed records of a topic.
-func (w *wire) read(t testing.TB, topic string) []*kgo.Record {
-	t.Helper()
-	return topicstest.On(t, w.kafka, w.streams).Records(topic)
-}
-
 // config returns a small configuration for tests. The session timeout is long enough that a busy machine starts a
 // member and delivers heartbeats in time. Otherwise, members would rightly count as dead, and Run would return an
 // error. Tests that wait for the death of a member set a shorter one.
@@ -118,7 +114,7 @@ func (w *wire) env(t testing.TB) Env {
 	if os.Getenv("ROWS_TEST_DEBUG") != "" {
 		level = slog.LevelDebug
 	}
-	return Env{Kafka: w.kafka, Streams: w.streams, Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level}))}
+	return Env{Kafka: w.Kafka, Streams: w.Streams, Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level}))}
 }
 
 // start runs a group until the test ends or stop is called. stop returns Run's error.

@@ -19,6 +19,7 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -50,33 +51,42 @@ func Run(roles map[string]Role) {
 // Process is a running child. It is killed when the test ends.
 type Process struct {
 	*exec.Cmd
-	t      testing.TB
-	output *bufio.Scanner
+	Output *bufio.Scanner // of lines
+
+	t    testing.TB
+	wait func() error // supports several concurrent callers, unlike exec.Cmd
 }
 
 // Start starts a child in a role.
 func Start(t testing.TB, role string, args ...string) *Process {
 	t.Helper()
 	p := &Process{Cmd: exec.Command(os.Args[0], args...), t: t}
+	p.wait = sync.OnceValue(p.Cmd.Wait)
 	p.Env = append(os.Environ(), roleVariable+"="+role)
 	p.Stderr = t.Output()
 	out := must.Get(p.StdoutPipe())(t)
 	must.OK(t, p.Cmd.Start())
 	t.Cleanup(func() {
+		if t.Failed() && p.Process.Signal(syscall.SIGQUIT) == nil {
+			time.Sleep(time.Second) // it prints its goroutines
+		}
 		_ = p.Process.Kill()
 		_ = p.Wait()
 	})
-	p.output = bufio.NewScanner(out)
+	p.Output = bufio.NewScanner(out)
 	return p
 }
+
+// Wait waits until the process has exited.
+func (p *Process) Wait() error { return p.wait() }
 
 // Line returns the next line of the child's output, without its newline. It fails the test if the child exits before.
 func (p *Process) Line() string {
 	p.t.Helper()
-	if !p.output.Scan() {
+	if !p.Output.Scan() {
 		p.t.Fatalf("the child exited unexpectedly: %v", p.Wait())
 	}
-	return p.output.Text()
+	return p.Output.Text()
 }
 
 // CPU returns the CPU time that a process has used, which may be this one. It reads /proc/PID/stat (proc_pid_stat(5)), and so

@@ -92,11 +92,12 @@ func Real(t testing.TB, names ...string) *Cluster {
 	return c
 }
 
-// ServeBroker is a child.Role that runs an embedded broker and registry on the directory args[0]. It prints the addresses of
-// both on a line, see Child.
+// ServeBroker is a child.Role that runs an embedded broker and registry on the directory args[0]. Their addresses are args[1] and
+// args[2], or free ones. It prints both on a line, see Child.
 func ServeBroker(ctx context.Context, args []string) error {
 	cfg := embedded.DefaultConfig()
-	cfg.Dir, cfg.Kafka, cfg.Registry = args[0], "127.0.0.1:0", "127.0.0.1:0"
+	args = append(args, "127.0.0.1:0", "127.0.0.1:0")
+	cfg.Dir, cfg.Kafka, cfg.Registry = args[0], args[1], args[2]
 	server, err := embedded.Start(ctx, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
@@ -136,15 +137,21 @@ func (c *Cluster) Apply() {
 
 func (c *Cluster) apply(catalogue []topics.Topic) {
 	c.t.Helper()
-	_, err := topics.Apply(c.t.Context(), c.Kafka, catalogue)
-	must.OK(c.t, err)
+	must.Get(topics.Apply(c.t.Context(), c.Kafka, catalogue))(c.t)
 	if c.Streams == nil {
-		eventually.True(c.t, "the registry responds", func() bool { // on a busy machine, a request may time out after five seconds
-			c.Streams, err = c.Setup().Streams(c.t.Context())
-			return !errors.Is(err, schemas.ErrRegistryUnavailable)
-		})
-		must.OK(c.t, err)
+		c.Open()
 	}
+}
+
+// Open opens the streams.
+func (c *Cluster) Open() {
+	c.t.Helper()
+	var err error
+	eventually.True(c.t, "the registry responds", func() bool { // on a busy machine, a request may time out after five seconds
+		c.Streams, err = c.Setup().Streams(c.t.Context())
+		return !errors.Is(err, schemas.ErrRegistryUnavailable)
+	})
+	must.OK(c.t, err)
 }
 
 // Forget deletes the named topics, if they exist, and all consumer groups without members.

@@ -42,8 +42,7 @@ func TestCheckPools_ReportsFirstDifference(t *testing.T) {
 				}
 				return test.bend(items)
 			})
-			err := CheckPools(t.Context(), pools, p, reader, 5)
-			expect.Error(t, err, test.want, "error")
+			expect.Error(t, CheckPools(t.Context(), pools, p, reader, 5), test.want, "error")
 		})
 	}
 }

@@ -171,8 +171,7 @@ func TestReader_RejectsIncorrectResponses(t *testing.T) {
 					test.bend(page)
 				}
 			}}
-			err := NewReader(config(), f, p, reader).ReadAll(t.Context())
-			expect.Error(t, err, test.want, "ReadAll")
+			expect.Error(t, NewReader(config(), f, p, reader).ReadAll(t.Context()), test.want, "ReadAll")
 			if !bent {
 				t.Errorf("only %d answers", f.calls)
 			}
