@@ -40,14 +40,11 @@ func (s *started) with(token, path string) int {
 // getAs sends a request to a URL with a token.
 func getAs(t *testing.T, token, url string) (res *http.Response, body string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	must.OK(t, err)
+	req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))(t)
 	req.Header.Set("Authorization", "Bearer "+token)
-	res, err = http.DefaultClient.Do(req)
-	must.OK(t, err)
+	res = must.Get(http.DefaultClient.Do(req))(t)
 	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	must.OK(t, err)
+	text := must.Get(io.ReadAll(res.Body))(t)
 	return res, string(text)
 }
 
@@ -125,11 +122,9 @@ func TestPeers_AuthenticateOverTLS(t *testing.T) {
 	stranger := startPieces(t, role(other), serving())
 	settings := must.Get(front.cfg.Peers.TLS.Config())(t)
 	waiting := func(at *started) error {
-		c, err := client.New(client.Config{Address: at.server.Addr(), Token: ada, TLS: settings})
-		must.OK(t, err)
+		c := must.Get(client.New(client.Config{Address: at.server.Addr(), Token: ada, TLS: settings}))(t)
 		defer c.Close()
-		_, err = c.Waiting(t.Context(), "user:ada")
-		return err
+		return expect.ErrorOf(c.Waiting(t.Context(), "user:ada"))
 	}
 	eventually.True(t, "a response with the secret", func() bool { return waiting(front) == nil })
 	expect.Fails(t, waiting(stranger), "with another secret")

@@ -63,8 +63,7 @@ func (s *started) records(topic string) (list []*kgo.Record) {
 	s.t.Helper()
 	ends := must.Get(s.ends.Ends(s.t.Context(), topic))(s.t)
 	for p, end := range ends[topic] {
-		err := s.ends.ReadTo(s.t.Context(), topic, p, 0, end, func(r *kgo.Record) error { list = append(list, r); return nil })
-		must.OK(s.t, err)
+		must.OK(s.t, s.ends.ReadTo(s.t.Context(), topic, p, 0, end, func(r *kgo.Record) error { list = append(list, r); return nil }))
 	}
 	return list
 }

@@ -100,8 +100,7 @@ func TestSupervisor_FatalErrorStopsAllComponents(t *testing.T) {
 				cleanedUp = true
 				return nil
 			}})
-		err := s.Run(t.Context())
-		expect.Error(t, err, "bad: run: another topic", "Run")
+		expect.Error(t, s.Run(t.Context()), "bad: run: another topic", "Run")
 		expect.True(t, cleanedUp, "Run waits for the other component")
 		got := []processors.Condition{s.State()[0].Condition, s.State()[1].Condition}
 		expect.NoDiff(t, got, []processors.Condition{processors.Failed, processors.Stopped}, "conditions")

@@ -89,8 +89,7 @@ func TestShardedID_RoundTrip(t *testing.T) {
 		typ := rapid.Uint32Range(0, MaxType).Draw(t, "type")
 		local := rapid.Uint64Range(0, MaxLocal).Draw(t, "local")
 		id := must.Get(MakeShardedID(shard, typ, local))(t)
-		again, err := ParseShardedID(id.String())
-		must.OK(t, err)
+		again := must.Get(ParseShardedID(id.String()))(t)
 		expect.Equal(t, again, id, "parsed")
 		if s, ty, l := again.Split(); s != shard || ty != typ || l != local {
 			t.Fatalf("got %d, %d, %d, want %d, %d, %d", s, ty, l, shard, typ, local)

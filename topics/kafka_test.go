@@ -42,8 +42,7 @@ func TestRealKafkaDeadLetters(t *testing.T) {
 		w.SendDeadLetter(topics.Pins, 0, fmt.Sprintf("pin:%d", i), "v", int64(5-i))
 	}
 	for _, want := range []int{5, 0} {
-		done, err := ops.RetryDeadLetters(t.Context(), w.Kafka, w.Streams, "ann")
-		must.OK(t, err)
+		done := must.Get(ops.RetryDeadLetters(t.Context(), w.Kafka, w.Streams, "ann"))(t)
 		expect.Equal(t, [2]int{done.Published, done.Skipped}, [2]int{want, 0}, "dead letters retried and skipped")
 	}
 	expect.Equal(t, w.End(topics.RetryOrders), 5, "orders")

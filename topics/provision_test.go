@@ -99,8 +99,7 @@ func TestApply_ReportsEveryConflict(t *testing.T) {
 
 func TestProfileOf_EmbeddedBroker(t *testing.T) {
 	w := newBareWire(t)
-	got, err := topics.ProfileOf(t.Context(), w.Kafka)
-	must.OK(t, err)
+	got := must.Get(topics.ProfileOf(t.Context(), w.Kafka))(t)
 	expect.Equal(t, got, topics.Profile{Partitions: 4, Replicas: 1, Embedded: true}, "profile")
 }
 

@@ -97,8 +97,7 @@ func TestWait_IgnoresRecordsThatRetentionRemoved(t *testing.T) {
 	p := topics.Partition("k", w.Kafka.Partitions)
 	w.commit(t, "mill", topics.Pins, p, 1)
 	w.deleteBefore(t, topics.Pins, p, 3)
-	err := w.waitChecks(t, 1, pipelineReaders...)
-	expect.Error(t, err, "mill: 4 of pins", "Wait")
+	expect.Error(t, w.waitChecks(t, 1, pipelineReaders...), "mill: 4 of pins", "Wait")
 	w.deleteBefore(t, topics.Pins, p, 5)
 	must.OK(t, w.wait(t, time.Minute))
 }

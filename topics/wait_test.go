@@ -210,8 +210,7 @@ func TestWait_ReadsEndsAfterCommittedOffsets(t *testing.T) {
 		}
 		return nil, nil, false
 	})
-	err := w.waitChecks(t, 2, pipelineReaders...)
-	expect.Error(t, err, "loop: 1 of publications", "Wait")
+	expect.Error(t, w.waitChecks(t, 2, pipelineReaders...), "loop: 1 of publications", "Wait")
 	expect.True(t, moved.Load(), "the record is committed between the reads")
 }
 

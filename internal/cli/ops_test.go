@@ -304,8 +304,7 @@ func TestLimitRetries_OrdersLimits(t *testing.T) {
 	}
 	var got []schemas.RetryLimit
 	for _, r := range w.Records(topics.RetryOrders) {
-		o, err := w.Streams.RetryOrders.Decode(r.Value)
-		must.OK(t, err)
+		o := must.Get(w.Streams.RetryOrders.Decode(r.Value))(t)
 		expect.Equal(t, string(r.Key), topics.Pins, "key of an order")
 		got = append(got, o.Limits...)
 	}

@@ -107,8 +107,7 @@ func TestLoad_RejectsBadFiles(t *testing.T) {
 		"not yaml":  {write(t, "a: [\n"), "line 1"},
 		"too large": {write(t, strings.Repeat("# long\n", MaxFileBytes/6)), "more than"},
 	} {
-		err := Load(defaults(), Source{File: c.file})
-		expect.Error(t, err, c.want, "%s", name)
+		expect.Error(t, Load(defaults(), Source{File: c.file}), c.want, "%s", name)
 	}
 	must.OK(t, Load(defaults(), Source{File: write(t, "")}))
 }

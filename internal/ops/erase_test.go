@@ -84,20 +84,16 @@ func TestRemains_KeepForeverOnlyInputs(t *testing.T) {
 
 func TestEraser_RecordsOperator(t *testing.T) {
 	setup := topicstest.Start(t, 0).Setup()
-	streams, err := setup.Streams(t.Context())
-	must.OK(t, err)
+	streams := must.Get(setup.Streams(t.Context()))(t)
 	must.OK(t, (Eraser{Setup: setup, Streams: streams, Operator: "ann@host"}).publish(t.Context(), "user:7"))
-	l, err := topics.NewLog(setup.Kafka)
-	must.OK(t, err)
+	l := must.Get(topics.NewLog(setup.Kafka))(t)
 	defer l.Close()
 	var got []kgo.RecordHeader
-	err = l.ReadKey(t.Context(), topics.Users, "user:7", func(r *kgo.Record) error {
+	must.OK(t, l.ReadKey(t.Context(), topics.Users, "user:7", func(r *kgo.Record) error {
 		got = r.Headers
 		return nil
-	})
-	if err != nil || len(got) != 1 || got[0].Key != topics.OperatorHeader || string(got[0].Value) != "ann@host" {
-		t.Errorf("got headers %v and error %v, want the operator", got, err)
-	}
+	}))
+	expect.NoDiff(t, got, []kgo.RecordHeader{{Key: topics.OperatorHeader, Value: []byte("ann@host")}}, "headers")
 }
 
 // If the registry is unavailable, a deletion may be missing, so a user does not count as not deleted.

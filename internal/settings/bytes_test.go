@@ -39,7 +39,6 @@ func TestBytes_UnmarshalYAML(t *testing.T) {
 }
 
 func TestBytes_MarshalYAML(t *testing.T) {
-	text, err := yaml.Marshal(map[string]Bytes{"limit": 64 << 20, "none": 0, "odd": 1000})
-	must.OK(t, err)
+	text := must.Get(yaml.Marshal(map[string]Bytes{"limit": 64 << 20, "none": 0, "odd": 1000}))(t)
 	expect.Equal(t, string(text), "limit: 64MiB\nnone: 0\nodd: 1000\n", "text")
 }

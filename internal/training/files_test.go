@@ -63,8 +63,7 @@ func TestRows_RoundTrip(t *testing.T) {
 	dir, list := t.TempDir(), rows()
 	write(t, filepath.Join(dir, "day=2026-11-20", "part-0.parquet"), layout, list[0])
 	write(t, filepath.Join(dir, "day=2026-11-21", "part-0.parquet"), layout, list[1])
-	log, err := training.Open(dir)
-	must.OK(t, err)
+	log := must.Get(training.Open(dir))(t)
 	if verbs := log.Verbs(); !cmp.Equal(verbs, []string{"hide", "save"}) || !cmp.Equal(log.Outputs, layout.Outputs) {
 		t.Errorf("layout: got verbs %q and outputs %q", verbs, log.Outputs)
 	}
@@ -79,7 +78,7 @@ func TestRows_RoundTrip(t *testing.T) {
 	}))
 	expect.NoDiff(t, got, want, "result")
 	stop, visits := errors.New("stop"), 0
-	err = log.Each(func(*training.Row) error {
+	err := log.Each(func(*training.Row) error {
 		visits++
 		return stop
 	})

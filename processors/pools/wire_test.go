@@ -419,8 +419,7 @@ func TestServe_LimitsTimesOfFastClock(t *testing.T) {
 		if string(row.Name) != string(layout.KindState) {
 			continue
 		}
-		st, err = packed.Decode[layout.State](row.Value)
-		must.OK(t, err)
+		st = must.Get(packed.Decode[layout.State](row.Value))(t)
 	}
 	if st.Began > latest || st.Visited > latest || len(st.Deferred) != 1 || st.Deferred[0].Since > latest || st.Visited == 0 {
 		t.Errorf("got %+v, want no time after %d", st, latest)

@@ -24,7 +24,6 @@ func TestFeeds_ValidatesSeen(t *testing.T) {
 	} {
 		feed := Default()["plain"]
 		feed.Seen, feed.ReportTimeout = c.seen, c.timeout
-		err := Feeds{"x": feed}.Validate()
-		expect.Error(t, err, c.want, "%q, %s", c.seen, c.timeout)
+		expect.Error(t, Feeds{"x": feed}.Validate(), c.want, "%q, %s", c.seen, c.timeout)
 	}
 }

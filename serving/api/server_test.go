@@ -28,8 +28,7 @@ func TestValidateBounds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := DefaultConfig()
 			c.change(&cfg)
-			err := cfg.Validate()
-			expect.Error(t, err, c.want, "Validate")
+			expect.Error(t, cfg.Validate(), c.want, "Validate")
 		})
 	}
 }

@@ -279,9 +279,8 @@ func TestKeys_ReadErrorsHideSecrets(t *testing.T) {
 		if path == "://" { // no server listens
 			cfg.JWKS, want = "https://127.0.0.1:1/?key=canary", "refused"
 		}
-		v, err := NewVerifier(cfg, Deps{Client: server.Client(), Log: slog.New(slog.NewTextHandler(&text, nil))})
-		must.OK(t, err)
-		_, err = v.Verify(t.Context(), ecSigner(t, "1").sign(t, nil))
+		v := must.Get(NewVerifier(cfg, Deps{Client: server.Client(), Log: slog.New(slog.NewTextHandler(&text, nil))}))(t)
+		_, err := v.Verify(t.Context(), ecSigner(t, "1").sign(t, nil))
 		if !errors.Is(err, ErrNoKeys) || !strings.Contains(text.String(), want) || strings.Contains(text.String(), "canary") {
 			t.Errorf("%s: got %v, and logged %s; want %q in it", path, err, text.String(), want)
 		}

@@ -151,9 +151,7 @@ func plain(t *testing.T, v any) (all any) {
 	t.Helper()
 	text, ok := v.([]byte)
 	if !ok {
-		var err error
-		text, err = json.Marshal(v)
-		must.OK(t, err)
+		text = must.Get(json.Marshal(v))(t)
 	}
 	must.OK(t, json.Unmarshal(text, &all))
 	return all

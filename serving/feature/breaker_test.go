@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -125,8 +124,7 @@ func (cardAlone) Pins(_ context.Context, pins []schemas.PinID, _ bool) (map[sche
 func TestAttributes(t *testing.T) {
 	s, _ := serviceOf{store: history(t)}.start(t)
 	req := AttributesRequest{Pins: []schemas.PinID{"pin:1", "pin:4", "pin:1", "pin:none"}, Embeddings: true}
-	got, err := s.Attributes(t.Context(), req)
-	must.OK(t, err)
+	got := must.Get(s.Attributes(t.Context(), req))(t)
 	want := AttributesAnswer{
 		Pins: map[schemas.PinID]Attributes{"pin:1": {
 			Author: "user:ada", Interests: []schemas.InterestID{"interest:1", "interest:2"},
@@ -136,17 +134,14 @@ func TestAttributes(t *testing.T) {
 	}
 	same(t, "answer", want, got)
 	cards, _ := serviceOf{store: cardAlone{}}.start(t)
-	got, err = cards.Attributes(t.Context(), AttributesRequest{Pins: []schemas.PinID{"pin:1"}})
-	if text, _ := json.Marshal(got.Pins["pin:1"]); err != nil || !strings.Contains(string(text), `"attributes":{}`) {
-		t.Errorf("of a pin with a card alone: got %s, %v, want no attributes", text, err)
-	}
+	got = must.Get(cards.Attributes(t.Context(), AttributesRequest{Pins: []schemas.PinID{"pin:1"}}))(t)
+	expect.Contains(t, string(must.Get(json.Marshal(got.Pins["pin:1"]))(t)), `"attributes":{}`, "attributes of a pin with a card alone")
 	var bad *RequestError
 	for _, req := range []AttributesRequest{{}, {Pins: []schemas.PinID{"user:1"}}} {
 		expect.True(t, errors.As(expect.ErrorOf(s.Attributes(t.Context(), req)), &bad), "%v: a RequestError", req)
 	}
 	down, _ := serviceOf{store: &faulty{Store: empty{}, pins: func(context.Context) error { return errors.New("down") }}}.start(t)
-	got, err = down.Attributes(t.Context(), AttributesRequest{Pins: []schemas.PinID{"pin:1"}})
-	if err != nil || len(got.Degraded) != 1 || got.Missing[0].Reason != Failed {
-		t.Errorf("with the store down: got %+v, %v", got, err)
-	}
+	got = must.Get(down.Attributes(t.Context(), AttributesRequest{Pins: []schemas.PinID{"pin:1"}}))(t)
+	expect.Equal(t, len(got.Degraded), 1, "reasons of the degradation with the store down")
+	expect.Equal(t, got.Missing[0].Reason, Failed, "reason with the store down")
 }

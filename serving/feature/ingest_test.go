@@ -401,8 +401,7 @@ func TestStore_Checkpoint(t *testing.T) {
 	mustWrite(t, s, Batch{Checkpoint: topics.Checkpoint{"a": {0: {Next: 1}}}})
 	mustWrite(t, s, Batch{Checkpoint: want})
 	must.OK(t, errors.Join(s.Sweep(deleted{}.Has), s.Close()))
-	got, err := openTest(t, dir, DefaultConfig()).Checkpoint()
-	must.OK(t, err)
+	got := must.Get(openTest(t, dir, DefaultConfig()).Checkpoint())(t)
 	expect.NoDiff(t, got, want, "marks")
 	expect.Is(t, expect.ErrorOf(s.Checkpoint()), ErrClosed, "closed")
 }

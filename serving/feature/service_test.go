@@ -272,8 +272,7 @@ func TestUserPin_RejectsOtherJSON(t *testing.T) {
 	for _, text := range []string{`{"pairs":[["user:1"]]}`, `{"pairs":[["user:1","pin:1","pin:2"]]}`, `{"pairs":["user:1"]}`} {
 		expect.Error(t, json.Unmarshal([]byte(text), &req), "read pair: ", "%s", text)
 	}
-	text, err := json.Marshal([]UserPin{{"user:1", "pin:1"}})
-	must.OK(t, err)
+	text := must.Get(json.Marshal([]UserPin{{"user:1", "pin:1"}}))(t)
 	expect.Equal(t, string(text), `[["user:1","pin:1"]]`, "JSON")
 }
 

@@ -289,8 +289,7 @@ func TestWrite_OmitsExpiredData(t *testing.T) {
 func TestOpenEmbedded_RejectsSecondProcess(t *testing.T) {
 	dir := t.TempDir()
 	openTest(t, dir, DefaultConfig())
-	_, err := OpenEmbedded(dir, DefaultConfig(), slog.New(slog.DiscardHandler), time.Now)
-	expect.Error(t, err, dir, "a second process")
+	expect.Error(t, expect.ErrorOf(OpenEmbedded(dir, DefaultConfig(), slog.New(slog.DiscardHandler), time.Now)), dir, "a second process")
 }
 
 func TestStore_ClosedReturnsErrClosed(t *testing.T) {

@@ -168,19 +168,16 @@ func TestFiles_RejectRecreatedTopic(t *testing.T) {
 	dir := t.TempDir()
 	w.produce(t, 0, 40)
 	must.OK(t, w.run(t, w.files(t, dir, &deadLetters{})))
-	_, err := w.Admin().DeleteTopics(t.Context(), topics.FeatureLog)
-	must.OK(t, err)
+	must.Get(w.Admin().DeleteTopics(t.Context(), topics.FeatureLog))(t)
 	w.Apply()
 	w.produce(t, 0, 90) // more than before, so that the old offsets exist in the new topic
-	err = w.run(t, w.files(t, dir, &deadLetters{}))
+	err := w.run(t, w.files(t, dir, &deadLetters{}))
 	var changed *topics.ChangedTopicError
 	if !errors.As(err, &changed) || !changed.Fatal() || !strings.Contains(err.Error(), "move the content of "+dir) {
 		t.Errorf("got %v, want a ChangedTopicError with the directory to move", err)
 	}
 	expect.NoDiff(t, filed(t, dir), once(40), "the files have changed")
-	days, err := filepath.Glob(filepath.Join(dir, "date=*"))
-	must.OK(t, err)
-	for _, day := range days {
+	for _, day := range must.Get(filepath.Glob(filepath.Join(dir, "date=*")))(t) {
 		must.OK(t, os.Rename(day, filepath.Join(t.TempDir(), filepath.Base(day))))
 	}
 	for range 2 {

@@ -174,8 +174,7 @@ func TestHistory_MissesWhatTheTopicsDeleted(t *testing.T) {
 		"- {name: minutes, entity: user, aggregate: count, window: 10m}\n- {name: pin_hour, entity: pin, aggregate: count, window: 1h}\n"+
 		"- {name: ratio, entity: user, aggregate: ratio, numerator: minutes, denominator: hour}\n"))
 	must.OK(t, err)
-	got, err := c.history(defs, row("user:1", minutes(40))+"\n"+row(other, minutes(40)), "hour", "minutes", "pin_hour", "ratio")
-	must.OK(t, err)
+	got := must.Get(c.history(defs, row("user:1", minutes(40))+"\n"+row(other, minutes(40)), "hour", "minutes", "pin_hour", "ratio"))(t)
 	lines := strings.Split(got, "\n")
 	const missing = `"missing":{"hour":["retention"],"pin_hour":["retention"],"ratio":["retention"]},"values":{"hour":null,"minutes":0,`
 	expect.Contains(t, lines[0], missing, "user of the partition")

@@ -70,14 +70,11 @@ func TestService_AddsUpAllPartitions(t *testing.T) {
 	growth := must.Get(service.Growth(t.Context(), 2))(t)
 	day := schemas.GrowthDay{Day: "d", New: total, Daily: 2 * total, Active: 3 * total, Resurrected: 4 * total, Dormant: 5 * total}
 	expect.NoDiff(t, growth, []schemas.GrowthDay{day, day}, "growth")
-	xd28s, err := service.Xd28s(t.Context())
-	must.OK(t, err)
+	xd28s := must.Get(service.Xd28s(t.Context()))(t)
 	expect.NoDiff(t, xd28s, []schemas.Xd28{{Days: 1, Users: total}, {Days: 2, Users: 2 * total}}, "xd28s")
-	cohorts, err := service.Retention(t.Context(), 1)
-	must.OK(t, err)
+	cohorts := must.Get(service.Retention(t.Context(), 1))(t)
 	expect.NoDiff(t, cohorts, []schemas.Cohort{{Week: "w", Users: total, Active: []int{total, 2 * total}}}, "retention")
-	steps, err := service.Funnel(t.Context(), []schemas.Verb{"view", "save"}, 2*time.Microsecond, 7)
-	must.OK(t, err)
+	steps := must.Get(service.Funnel(t.Context(), []schemas.Verb{"view", "save"}, 2*time.Microsecond, 7))(t)
 	expect.NoDiff(t, steps, []schemas.FunnelStep{{Verb: "view", Users: 7 * total}, {Verb: "save", Users: 2 * total}}, "funnel")
 	for p := range int32(partitions) {
 		expect.Equal(t, requested[p], 4, "requests of partition %d, one for each answer", p)
@@ -181,8 +178,7 @@ func TestPopularity_EqualsBruteForce(t *testing.T) {
 		return stdcmp.Or(stdcmp.Compare(counts[b], counts[a]), stdcmp.Compare(a, b))
 	})
 	for _, limit := range []int{1, 10, insight.MaxPopular} {
-		popular, err := newService(all.Insight).Popularity(t.Context(), limit)
-		must.OK(t, err)
+		popular := must.Get(newService(all.Insight).Popularity(t.Context(), limit))(t)
 		expect.Equal(t, len(popular), limit, "popular pins")
 		for i, p := range popular {
 			if p.Interest != want[i] || p.Actions != counts[want[i]] || p.Hours[4][15] != p.Actions {

@@ -259,8 +259,7 @@ func TestCalls_ReachTheOwnersOfTheGroup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := must.Get(call(t.Context(), g))(t)
-			got, err := call(within(t, time.Minute), c)
-			must.OK(t, err)
+			got := must.Get(call(within(t, time.Minute), c))(t)
 			expect.NoDiffBut(t, cmpopts.EquateEmpty(), got, want, "result")
 		})
 	}
@@ -508,6 +507,5 @@ func TestClient_BoundsValuesOfAnswers(t *testing.T) {
 	peer := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"items":[`+strings.Repeat("{},", maxValues)+`{}]}`)
 	}))
-	_, err := client(t, &directory{owner: peer}).Pool(within(t, 5*time.Second), user, "x", 3)
-	expect.Error(t, err, "JSON values", "Pool")
+	expect.Error(t, expect.ErrorOf(client(t, &directory{owner: peer}).Pool(within(t, 5*time.Second), user, "x", 3)), "JSON values", "Pool")
 }

@@ -206,8 +206,7 @@ func TestChart_RejectsInvalidValues(t *testing.T) {
 		"{config: {kafka: [a:1], features_file: 'f'}, serve: {replicas: 1}}":     "config.features_file",
 		"{config: {kafka: [a:1]}, serve: {replicas: 1}, service: {nodePort: 1}}": "'nodePort' not allowed",
 	} {
-		_, err := render(t, values)
-		expect.Error(t, err, problem, "%s", values)
+		expect.Error(t, expect.ErrorOf(render(t, values)), problem, "%s", values)
 	}
 }
 

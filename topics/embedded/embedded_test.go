@@ -148,8 +148,7 @@ func TestStart_NamesPortInUse(t *testing.T) {
 		} else {
 			cfg.Registry = l.Addr().String()
 		}
-		_, err := embedded.Start(t.Context(), cfg, nil)
-		expect.Error(t, err, field+" address "+l.Addr().String()+" is in use", "Start")
+		expect.Error(t, expect.ErrorOf(embedded.Start(t.Context(), cfg, nil)), field+" address "+l.Addr().String()+" is in use", "Start")
 		cfg.Kafka, cfg.Registry = "127.0.0.1:0", "127.0.0.1:0"
 		start(t, cfg) // a failed start releases the lock
 	}

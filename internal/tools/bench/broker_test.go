@@ -35,7 +35,5 @@ func newWire(b *testing.B) *wire {
 // held returns the memory of this process.
 func held(b *testing.B) memory.Memory {
 	b.Helper()
-	m, err := memory.Held()
-	must.OK(b, err)
-	return m
+	return must.Get(memory.Held())(b)
 }

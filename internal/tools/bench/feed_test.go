@@ -37,9 +37,7 @@ func scale(b *testing.B) float64 {
 	if text == "" {
 		return 1
 	}
-	s, err := strconv.ParseFloat(text, 64)
-	must.OK(b, err)
-	return s
+	return must.Get(strconv.ParseFloat(text, 64))(b)
 }
 
 // pipeline runs the groups from pins to pools in this process.
@@ -346,18 +344,14 @@ func (p *pipeline) bare() measured { return p.openBare(math.MaxInt).step(p.pins 
 // openBare prepares the bare loop. It deletes the oldest row of a follower with more than most rows.
 func (p *pipeline) openBare(most int) *bareLoop {
 	b := p.b
-	admin, err := p.Kafka.Admin()
-	must.OK(b, err)
+	admin := must.Get(p.Kafka.Admin())(b)
 	defer admin.Close()
-	created, err := admin.CreateTopics(b.Context(), partitions, 1, nil, bareTable)
-	must.OK(b, err)
+	created := must.Get(admin.CreateTopics(b.Context(), partitions, 1, nil, bareTable))(b)
 	must.OK(b, created.Error())
-	db, err := pebble.Open(b.TempDir(), &pebble.Options{MemTableSize: 64 << 20, DisableWAL: true, Logger: silent{}})
-	must.OK(b, err)
+	db := must.Get(pebble.Open(b.TempDir(), &pebble.Options{MemTableSize: 64 << 20, DisableWAL: true, Logger: silent{}}))(b)
 	b.Cleanup(func() { must.OK(b, db.Close()) })
 	p.loadEdges(db)
-	consumer, err := p.Kafka.Client(kgo.ConsumeTopics(topics.Publications))
-	must.OK(b, err)
+	consumer := must.Get(p.Kafka.Client(kgo.ConsumeTopics(topics.Publications)))(b)
 	b.Cleanup(consumer.Close)
 	producer, err := p.Kafka.Transactional("bare", kgo.ManualFlushing(), kgo.MaxBufferedBytes(0), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	must.OK(b, err)

@@ -12,8 +12,7 @@ import (
 
 func TestParseLabels(t *testing.T) {
 	allowed := schemas.DefaultVerbs()
-	got, err := ParseLabels([]string{"save=24h", "hide=90m"}, allowed)
-	must.OK(t, err)
+	got := must.Get(ParseLabels([]string{"save=24h", "hide=90m"}, allowed))(t)
 	expect.NoDiff(t, got, Labels{schemas.Hide: 90 * time.Minute, schemas.Save: 24 * time.Hour}, "labels")
 	for text, want := range map[string]string{
 		"":                  "label: want at least one",

@@ -27,10 +27,7 @@ func tiny(t *testing.T) *Dataset {
 func TestEvents_MatchGoldenFile(t *testing.T) {
 	var got []byte
 	for line := range tiny(t).Events(0) {
-		var err error
-		got, err = schemas.AppendLine(got, line)
-		must.OK(t, err)
-		got = append(got, '\n')
+		got = append(must.Get(schemas.AppendLine(got, line))(t), '\n')
 	}
 	golden.Text(t, "testdata/tiny.ndjson", string(got))
 }
@@ -127,8 +124,7 @@ func TestRead_RejectsInvalidLines(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := Read(files(t, test.file, test.content))
-			expect.Error(t, err, test.want, "Read")
+			expect.Error(t, expect.ErrorOf(Read(files(t, test.file, test.content))), test.want, "Read")
 		})
 	}
 }

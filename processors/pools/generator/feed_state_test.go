@@ -56,8 +56,7 @@ func TestFeedState_Errors(t *testing.T) {
 		t.Errorf("unreadable affinities: %+v", s)
 	}
 	w.session = 0
-	err := expect.ErrorOf(w.g.FeedState(t.Context(), poolstest.Owner, rules.Home))
-	expect.Is(t, err, schemas.ErrNotOwner, "state")
+	expect.Is(t, expect.ErrorOf(w.g.FeedState(t.Context(), poolstest.Owner, rules.Home)), schemas.ErrNotOwner, "state")
 }
 
 // Items of chunks are counted by source. Sources that the feed does not name are counted together.

@@ -212,8 +212,7 @@ func TestStore_ReadsPinsInParts(t *testing.T) {
 		known, _, err := NewStore(feature.DefaultConfig(), c).Pins(t.Context(), pins, false)
 		return known, err
 	}
-	known, err := read(20 << 10)
-	must.OK(t, err)
+	known := must.Get(read(20 << 10))(t)
 	expect.Equal(t, len(known), len(pins), "pins")
 	expect.Is(t, expect.ErrorOf(read(64<<10)), ErrTooLarge, "a pin above the limit")
 }

@@ -94,8 +94,7 @@ func addMetrics(t testing.TB, sums counters, admin string) {
 	res := must.Get(http.Get(admin + "/metrics"))(t)
 	defer res.Body.Close()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(res.Body)
-	must.OK(t, err)
+	families := must.Get(parser.TextToMetricFamilies(res.Body))(t)
 	for name, family := range families {
 		for _, m := range family.GetMetric() {
 			for _, l := range m.GetLabel() {
