@@ -1,5 +1,10 @@
-// Package must ends tests at unexpected errors.
+// Package must ends tests at unexpected errors and results.
 package must
+
+import (
+	"cmp"
+	"fmt"
+)
 
 // T is a *testing.T, *testing.B, *testing.F or *rapid.T.
 type T interface {
@@ -21,5 +26,21 @@ func Get[V any](v V, err error) func(T) V {
 		t.Helper()
 		OK(t, err)
 		return v
+	}
+}
+
+// Equal ends the test if got is not want. format and args describe the result.
+func Equal[V comparable](t T, got, want V, format string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Fatal(fmt.Sprintf(format, args...)+":", fmt.Sprintf("got %+v, want %+v", got, want))
+	}
+}
+
+// AtLeast ends the test if got is less than least.
+func AtLeast[V cmp.Ordered](t T, got, least V, format string, args ...any) {
+	t.Helper()
+	if got < least {
+		t.Fatal(fmt.Sprintf(format, args...)+":", fmt.Sprintf("got %v, want at least %v", got, least))
 	}
 }
