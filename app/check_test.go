@@ -102,9 +102,7 @@ func TestConfigCheck_ReadsEveryFile(t *testing.T) {
 			files = append(files, key.Path)
 		}
 	}
-	if len(files) < 25 {
-		t.Fatalf("only %d files are known: %v", len(files), files)
-	}
+	must.AtLeast(t, len(files), 25, "known files, %v", files)
 	for _, path := range files {
 		cfg, environ := base(), []string{}
 		set := func(path, value string) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/ops"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -49,17 +50,13 @@ func TestEraseAgain_AfterRestoreOfOlderCopy(t *testing.T) {
 	replaceDir(t, cfg.Dir, backup)
 
 	s = start(t, cfg)
-	if shown := s.api().show(); len(shown) < 10 {
-		t.Fatalf("the restored copy shows only %v: want data to erase", shown)
-	}
-	if done := s.eraseUsersAgain(list); done.Users != 1 || done.Restored != 1 {
-		t.Errorf("erase again after a restore: got %+v, want one restored user", done)
-	}
+	must.AtLeast(t, len(s.api().show()), 10, "data to erase in the restored copy")
+	done := s.eraseUsersAgain(list)
+	expect.Equal(t, [2]int{done.Users, done.Restored}, [2]int{1, 1}, "users erased again, and restored before")
 	s.api().checkErased()
 	for _, args := range [][]string{{list}, nil} { // without a file: the deleted users on the brokers
-		if done := s.eraseUsersAgain(args...); done.Users != 1 || done.Restored != 0 {
-			t.Errorf("second erase again %v: got %+v, want one user, not restored", args, done)
-		}
+		done := s.eraseUsersAgain(args...)
+		expect.Equal(t, [2]int{done.Users, done.Restored}, [2]int{1, 0}, "users erased again by %v, and restored before", args)
 	}
 	s.api().checkErased()
 }

@@ -261,9 +261,7 @@ func testErase(t *testing.T, cfg Config) {
 	s.publish(lifeOfAUser(time.Now())...)
 	s.publishUnreadable()
 	s.api().show() // visits: materialized feeds have the pins
-	if shown := s.api().show(); len(shown) < 10 {
-		t.Fatalf("before the erasure, the responses have only %v", shown)
-	}
+	must.AtLeast(t, len(s.api().show()), 10, "data in the responses before the erasure")
 	done := runJSON[ops.Erased](s, "erase", erased)
 	if done.Had[topics.Pools] == 0 || done.Has[topics.Pools] != 0 || done.Has[topics.Fanout] != 0 || done.Has[topics.Actors] != 1 {
 		t.Errorf("erase: got %+v", done)

@@ -55,9 +55,7 @@ func startBench(b *testing.B) *benchProduct {
 		cancel()
 		expect.Error(b, errors.Join(<-ended, p.Close()), "", "stop")
 	})
-	if p.Ready(b.Context()) != nil {
-		b.Fatal("not ready")
-	}
+	must.OK(b, p.Ready(b.Context()))
 	// The client requests no gzip, like a client in the same data center.
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}}
 	return &benchProduct{App: p, b: b, client: client}

@@ -357,9 +357,7 @@ func TestWait_IncludesPinot(t *testing.T) {
 	define(t, cfg.FeaturesFile, "features: [{name: all, entity: user, aggregate: count}]")
 	s := launch(t, cfg, slog.New(slog.DiscardHandler), everything())
 	behind.log.Store(s.ends)
-	if s.Ready(t.Context()) != nil {
-		t.Fatal("not ready")
-	}
+	must.OK(t, s.Ready(t.Context()))
 	s.publish(liking(time.Now())...) // does not wait for Pinot
 	wait := func(timeout string) (string, error) {
 		return s.run("wait", "-o", "json", "--timeout", timeout, "--pinot.brokers", behind.url, "--pinot.controller", behind.url)

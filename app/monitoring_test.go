@@ -245,9 +245,7 @@ func TestObjectives_HaveAlertAndPanel(t *testing.T) {
 	text := must.Get(os.ReadFile("../docs/operations/monitor.md"))(t)
 	known, rules := allMetrics(t), alerts(t)
 	objectives := regexp.MustCompile("(?m)^\\| .* \\| `(smartfeed_\\w+)`[^|]*\\|[^|]*\\| (\\w+) \\|$").FindAllStringSubmatch(string(text), -1)
-	if len(objectives) < 7 {
-		t.Fatalf("found only %d objectives", len(objectives))
-	}
+	must.AtLeast(t, len(objectives), 7, "objectives")
 	panels := panelExpressions(t)
 	for _, o := range objectives {
 		expect.Contains(t, panels, "("+o[1]+"_bucket{", "panels of %s", o[1])

@@ -50,16 +50,12 @@ func TestReadme_PrintsDocumentedOutput(t *testing.T) {
 	t.Parallel()
 	needTools(t, "bash", "curl")
 	steps := consoleSteps(t, "../README.md")
-	if len(steps) < 10 {
-		t.Fatalf("found only %d commands in README.md", len(steps))
-	}
+	must.AtLeast(t, len(steps), 10, "commands in README.md")
 	guides := must.Get(filepath.Glob("../docs/how-to/*.md"))(t)
 	for _, file := range guides {
 		steps = append(steps, consoleSteps(t, file)...)
 	}
-	if len(steps) < 16 {
-		t.Fatalf("found only %d commands in README.md and %d guides", len(steps), len(guides))
-	}
+	must.AtLeast(t, len(steps), 16, "commands in README.md and %d guides", len(guides))
 	c := newChild(t, t.TempDir())
 	c.args = append(c.args, "--demo")
 	c.start()

@@ -78,9 +78,8 @@ func TestRebuild_RestoresPools(t *testing.T) {
 	}
 	shown := d.users[at]
 	r := &reading{started: s, user: shown, limit: 20, shown: map[schemas.PinID]visits.Item{}}
-	if r.visit(); len(r.shown) == 0 {
-		t.Fatal("the visits have no new pins")
-	}
+	r.visit()
+	must.AtLeast(t, len(r.shown), 1, "new pins of the visits")
 	r.applied()
 	before := s.poolsOf(d.users)
 	for what, rebuild := range map[string]func(){

@@ -200,9 +200,8 @@ func testReplay(t *testing.T, cfg, changed Config, events []map[string]any) {
 		event(time.Now(), "a-2", "actions", "user:reader-0", "click", "pin:2", nil))
 	r := &reading{started: s, user: "user:visitor", limit: 5, shown: map[schemas.PinID]visits.Item{}}
 	s.publish(event(time.Now(), "v-1", "follows", "user:visitor", "follow", "user:author-0", nil))
-	if r.visit(); len(r.shown) == 0 {
-		t.Fatal("nothing was shown")
-	}
+	r.visit()
+	must.AtLeast(t, len(r.shown), 1, "shown items")
 	r.applied()
 	before := s.recordCounts()
 	done := s.replay("all", "--half-life", changed.Fanout.ScoreHalfLife.String())

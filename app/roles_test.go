@@ -159,9 +159,7 @@ func (s *started) awaitPools(users []schemas.UserID) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
 	for _, user := range users {
-		if _, err := s.services.Generator.Pool(ctx, user, schemas.Following, 1); err != nil {
-			s.t.Fatal(err)
-		}
+		must.Get(s.services.Generator.Pool(ctx, user, schemas.Following, 1))(s.t)
 	}
 }
 

@@ -141,9 +141,7 @@ func TestSecrets_AreInNoOutput(t *testing.T) {
 	source, keys, collector := newEcho(t, nil), newEcho(t, someKeys(t)), otlptest.New(t)
 	file := secretFile(t)
 	cfg := testConfig(t.TempDir())
-	if n := setSecrets(reflect.ValueOf(&cfg).Elem()); n < 9 {
-		t.Fatalf("found only %d secrets", n)
-	}
+	must.AtLeast(t, setSecrets(reflect.ValueOf(&cfg).Elem()), 9, "secrets")
 	cfg.Tracing.Endpoint, cfg.Tracing.SampleRatio = collector.URL, 1
 	cfg.Tracing.Headers = map[string]secure.Secret{"X-Key": canary}
 	cfg.Tracing.Client.Password = "" // or the token

@@ -88,9 +88,7 @@ func TestBest_KeepsBestOfThreeTries(t *testing.T) {
 	} {
 		tries := 0
 		got := best(t, name, func(try int) int { tries++; return try }, func(try int) float64 { return c.missed[try] })
-		if got != c.want || tries != c.tries {
-			t.Errorf("%s: try %d of %d counts, want %d of %d", name, got, tries, c.want, c.tries)
-		}
+		expect.Equal(t, [2]int{got, tries}, [2]int{c.want, c.tries}, "%s: the try that counts, of all tries", name)
 	}
 }
 

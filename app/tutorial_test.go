@@ -25,9 +25,7 @@ const stepMark = "\x01 end of step "
 func tutorials(t *testing.T) []string {
 	t.Helper()
 	files := must.Get(filepath.Glob("../docs/tutorials/*.md"))(t)
-	if len(files) < 4 {
-		t.Fatalf("tutorials found: %q", files)
-	}
+	must.AtLeast(t, len(files), 4, "tutorials, %q", files)
 	return files
 }
 
@@ -52,9 +50,7 @@ func TestTutorials_PrintDocumentedOutput(t *testing.T) {
 func runTutorial(t *testing.T, file string) {
 	t.Helper()
 	steps := consoleSteps(t, file)
-	if len(steps) < 10 {
-		t.Fatalf("found only %d commands", len(steps))
-	}
+	must.AtLeast(t, len(steps), 10, "commands")
 	web, source := freeAddress(t), freeAddress(t)
 	ours := strings.NewReplacer("bin/smartfeed", filepath.Clean(os.Args[0]), "127.0.0.1:8080", web, "127.0.0.1:9700", source)
 	var script strings.Builder

@@ -225,9 +225,7 @@ func TestDeadLetters_ListAndRetry(t *testing.T) {
 	w.Send(&kgo.Record{Topic: topics.DeadLetters, Key: []byte("k"), Value: []byte("?")})
 
 	listed := decoded[[]api.DeadLetter](t, w, "dead-letters", "list", "--limit", "3")
-	if len(listed) != 3 {
-		t.Fatalf("listed %+v, want 3 dead letters", listed)
-	}
+	must.Equal(t, len(listed), 3, "dead letters, %+v", listed)
 	if l := listed[2]; l.Topic != "gone" || l.Reason != "broken" || l.DeadLetter.Offset != 11 || l.Retried {
 		t.Errorf("the newest dead letter is %+v, want that of topic gone", l)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -176,9 +177,7 @@ func TestImportLastfm_PublishesNothingOfInvalidFiles(t *testing.T) {
 	must.OK(t, os.WriteFile(filepath.Join(dir, "user_friends.dat"), []byte("userID\tfriendID\n1\t\n"), 0o600))
 	_, _, err := smartfeed(t, "", "import", "lastfm", dir, "--kafka", deaf)
 	want := "read " + dir + `: nothing was published: user_friends.dat:2: friendID "": not a number from 0 to 2147483647`
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	expect.Equal(t, fmt.Sprint(err), want, "error")
 }
 
 func TestParseSpan(t *testing.T) {

@@ -117,9 +117,7 @@ func TestAddFlags_ShowDefaults(t *testing.T) {
 	for name, want := range map[string]string{"dir": "data", "kafka": "a:1", "pools.half_life": "1h", "loud": "false"} {
 		expect.Equal(t, flags.Lookup(name).DefValue, want, "--%s: default", name)
 	}
-	if flags.Lookup("dir").Hidden || !flags.Lookup("pools.cap").Hidden {
-		t.Error("nested flags are hidden, top-level ones are not")
-	}
+	expect.True(t, !flags.Lookup("dir").Hidden && flags.Lookup("pools.cap").Hidden, "only nested flags are hidden")
 }
 
 // The variables that kubelet sets in a pod for the Services "smartfeed" and "smartfeed-serve".

@@ -47,9 +47,8 @@ func TestRefuse_RejectsCrossSiteRequests(t *testing.T) {
 			}
 			w := httptest.NewRecorder()
 			RefuseNames(RefusePages(asked, counts)).ServeHTTP(w, r)
-			if w.Code != want || reached != (want == 200) {
-				t.Errorf("%+v, %s: got status %d, handler called: %t; want %d", c, name, w.Code, reached, want)
-			}
+			expect.Equal(t, w.Code, want, "status of %+v, %s", c, name)
+			expect.Equal(t, reached, want == 200, "the handler is called by %+v, %s", c, name)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package jsonbound
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
@@ -26,9 +27,7 @@ func TestValues(t *testing.T) {
 func TestCheck(t *testing.T) {
 	text := []byte("[1,2,3]")
 	must.OK(t, Check(text, 4))
-	if err := Check(text, 3); err == nil || err.Error() != "response has 4 JSON values: want at most 3" {
-		t.Errorf("got %v, want the number of values", err)
-	}
+	expect.Equal(t, fmt.Sprint(Check(text, 3)), "response has 4 JSON values: want at most 3", "error")
 }
 
 // For any formatting of a valid text, the count is at least the number of decoded values.

@@ -124,9 +124,7 @@ func TestGuard_RejectsLocalAddresses(t *testing.T) {
 			}
 			must.OK(t, get(guard(t, resolver, "127.0.0.0/8"), c.url))
 			expect.Equal(t, answered.Swap(0), 1, "answers of an allowed address")
-			if c.at != "" && asked.Load() == 0 {
-				t.Error("the resolver was not called")
-			}
+			expect.True(t, c.at == "" || asked.Load() > 0, "the resolver was called")
 		})
 	}
 	// A redirect from an allowed address does not allow its target.

@@ -67,9 +67,7 @@ func TestReader_RejectsCorruptRows(t *testing.T) {
 			r := NewReader(test.bytes)
 			test.read(r)
 			expect.Is(t, r.End(), ErrTorn, "End")
-			if r.Byte() != 0 || r.Flag() || r.Float() != 0 || r.Varint() != 0 || Text[string](r) != "" {
-				t.Error("the reader returned a value after an error")
-			}
+			expect.True(t, r.Byte() == 0 && !r.Flag() && r.Float() == 0 && r.Varint() == 0 && Text[string](r) == "", "no value after an error")
 		})
 	}
 }

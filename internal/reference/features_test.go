@@ -95,9 +95,7 @@ func TestFeaturesFile_DescribesDefinitions(t *testing.T) {
 	for i := range reflect.TypeFor[feature.Definition]().NumField() {
 		field := reflect.TypeFor[feature.Definition]().Field(i).Name
 		name := strings.ToLower(strings.Join(regexp.MustCompile("[A-Z][a-z]*").FindAllString(field, -1), "_"))
-		if !described[name] && name != "sets" {
-			t.Errorf("field %s: no description of the key %s", field, name)
-		}
+		expect.True(t, described[name] || name == "sets", "field %s: the key %s has a description", field, name)
 	}
 	for _, a := range aggregates() {
 		expect.AtLeast(t, len(a.entities()), 1, "entities of aggregate %s", a.name)

@@ -217,9 +217,7 @@ func metricsAndAlerts(t *testing.T, p *page) {
 		}
 		rows = append(rows, []string{code(m[1]), m[3], codes(labels), plain(m[4])})
 	}
-	if len(rows) != strings.Count(string(text), "\n") {
-		t.Fatalf("%d metrics are read, want one per line", len(rows))
-	}
+	must.Equal(t, len(rows), strings.Count(string(text), "\n"), "metrics, one per line")
 	p.table([]string{"Metric", "Type", "Labels", "Description"}, rows)
 	var file struct {
 		Groups []struct {

@@ -42,9 +42,7 @@ func TestSecret_IsNeverPrinted(t *testing.T) {
 	inJSON := must.Get(json.Marshal(h))(t)
 	all := fmt.Sprintf("%v %+v %#v %s %q %x %d", h, h, h, h.Login.Password, h.Login.Password, h.Login.Password, h.Login.Password) +
 		fmt.Sprint(fmt.Errorf("as %v", h.Login)) + log.String() + string(inYAML) + string(inJSON)
-	if strings.Contains(all, text) || strings.Contains(all, fmt.Sprintf("%x", text)) {
-		t.Errorf("a secret is printed:\n%s", all)
-	}
+	expect.False(t, strings.Contains(all, text) || strings.Contains(all, fmt.Sprintf("%x", text)), "a secret is printed:\n%s", all)
 	expect.AtLeast(t, strings.Count(all, "(hidden)"), 10, "placeholders of secrets, one for each secret, in\n%s", all)
 	expect.Equal(t, h.Login.Password.Reveal(), text, "Reveal")
 }

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -137,9 +138,7 @@ func TestNested_NamesTheStructOfEachProblem(t *testing.T) {
 		Dir    string
 		None   struct{ Dir string } `yaml:"none"`
 	}{Inline: inner{"dir"}, Pools: inner{"cap"}}
-	if got, want := Nested(&outer), "dir: is wrong\npools.cap: is wrong"; got == nil || got.Error() != want {
-		t.Errorf("got %v, want %s", got, want)
-	}
+	expect.Equal(t, fmt.Sprint(Nested(&outer)), "dir: is wrong\npools.cap: is wrong", "problems")
 }
 
 func TestProblems_ListsUnmetConditionsAndErrors(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -67,9 +66,8 @@ func TestAddProcesses_SumsGroups(t *testing.T) {
 	for _, u := range s.Unavailable {
 		without = append(without, u.Source)
 	}
-	if !slices.Equal(addresses, []string{"self:1", "a:1", "c:1"}) || !slices.Equal(without, []string{"members of the groups", "b:1", "d:1"}) {
-		t.Errorf("processes %q, unavailable %q", addresses, without)
-	}
+	expect.NoDiff(t, addresses, []string{"self:1", "a:1", "c:1"}, "processes")
+	expect.NoDiff(t, without, []string{"members of the groups", "b:1", "d:1"}, "unavailable")
 }
 
 // The lag of a group is that of its reader in each topic. Without an answer of the brokers, no group has a lag.

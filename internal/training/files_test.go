@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
@@ -64,9 +63,8 @@ func TestRows_RoundTrip(t *testing.T) {
 	write(t, filepath.Join(dir, "day=2026-11-20", "part-0.parquet"), layout, list[0])
 	write(t, filepath.Join(dir, "day=2026-11-21", "part-0.parquet"), layout, list[1])
 	log := must.Get(training.Open(dir))(t)
-	if verbs := log.Verbs(); !cmp.Equal(verbs, []string{"hide", "save"}) || !cmp.Equal(log.Outputs, layout.Outputs) {
-		t.Errorf("layout: got verbs %q and outputs %q", verbs, log.Outputs)
-	}
+	expect.NoDiff(t, log.Verbs(), []string{"hide", "save"}, "verbs")
+	expect.NoDiff(t, log.Outputs, layout.Outputs, "outputs")
 	want := []*training.Row{
 		{Item: list[0].Item, Acted: map[string]bool{"hide": false, "save": true}},
 		{Item: list[1].Item, Acted: map[string]bool{"hide": false, "save": false}},
@@ -82,9 +80,8 @@ func TestRows_RoundTrip(t *testing.T) {
 		visits++
 		return stop
 	})
-	if !errors.Is(err, stop) || visits != 1 {
-		t.Errorf("after an error: %d rows, %v, want 1", visits, err)
-	}
+	expect.Is(t, err, stop, "error of the callback")
+	expect.Equal(t, visits, 1, "rows before the error")
 }
 
 // The columns have the names, types and metadata that other programs read.

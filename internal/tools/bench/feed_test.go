@@ -105,9 +105,7 @@ func (p *pipeline) wait() {
 
 func (p *pipeline) send(line schemas.Line) {
 	p.publisher.Send(p.b.Context(), line, func(err error) {
-		if err != nil {
-			p.b.Error(err)
-		}
+		expect.Error(p.b, err, "", "send")
 	})
 }
 

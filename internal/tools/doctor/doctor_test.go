@@ -82,9 +82,7 @@ ok       two           fine
 	var text, js bytes.Buffer
 	must.OK(t, r.Text(&text))
 	expect.Equal(t, text.String(), want, "text")
-	if err := r.Err(); err == nil || err.Error() != "1 problem found" {
-		t.Errorf("got error %v, want one problem", err)
-	}
+	expect.Equal(t, fmt.Sprint(r.Err()), "1 problem found", "error")
 	expect.Error(t, doctor.NewReport("v1", results[1:]).Err(), "", "without a problem")
 	var back struct {
 		Problems, Warnings int

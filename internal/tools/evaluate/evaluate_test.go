@@ -54,9 +54,7 @@ func TestRun_CountsArms(t *testing.T) {
 		expect.NoDiff(t, got, want, "arm %d", i)
 	}
 	a, b := x.Arms[0].Actions[0], x.Arms[1].Actions[0]
-	if a.Count != 1 || b.Count != 3 {
-		t.Errorf("actions: got %+v and %+v, want 1 and 3", a, b)
-	}
+	expect.Equal(t, [2]int{a.Count, b.Count}, [2]int{1, 3}, "actions")
 	if a.PerItem.Value != 0.25 || a.PerVisit.Value != 0.5 || b.PerItem.Value != 0.75 || b.PerVisit.Value != 1 {
 		t.Errorf("rates: got %v and %v per item, %v and %v per visit", a.PerItem, b.PerItem, a.PerVisit, b.PerVisit)
 	}
@@ -187,17 +185,14 @@ func TestRun_LoggedPolicyHasLoggedRates(t *testing.T) {
 	} {
 		report := must.Get(Run(w.log(), config(func(c *Config) { c.Policy = policy })))(t)
 		p := report.Policy
-		if p.Places != n-2 || p.NotRandomized != 1 || p.Unknown != 1 {
-			t.Errorf("%s: got %+v, want %d places and one of each other kind", name, p, n-2)
-		}
+		expect.Equal(t, [3]int{p.Places, p.NotRandomized, p.Unknown}, [3]int{n - 2, 1, 1}, "%s: places, not randomized ones, unknown ones", name)
 		if math.Abs(p.Overlap-1) > 1e-9 || math.Abs(p.MeanWeight-1) > 1e-9 || p.Outside > 1e-9 {
 			t.Errorf("%s: got %+v, want full overlap", name, p)
 		}
 		a := p.Actions[0]
 		for _, e := range []*experiment.Estimate{a.IPS, a.SNIPS} {
-			if math.Abs(e.Value-a.Logged.Value) > 1e-9 || math.Abs(e.StdErr-a.Logged.StdErr) > 1e-9 {
-				t.Errorf("%s: got %+v, want the logged rate %+v", name, e, a.Logged)
-			}
+			expect.Near(t, e.Value, a.Logged.Value, 1e-9, "%s: rate", name)
+			expect.Near(t, e.StdErr, a.Logged.StdErr, 1e-9, "%s: standard error", name)
 		}
 	}
 }

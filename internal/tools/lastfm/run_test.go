@@ -82,9 +82,7 @@ func TestImport_IsIdempotent(t *testing.T) {
 		var names []string
 		for _, p := range got.Phases {
 			names = append(names, p.Name)
-			if p.Published <= 0 || p.Processed <= 0 {
-				t.Errorf("phase %+v: want durations", p)
-			}
+			expect.True(t, p.Published > 0 && p.Processed > 0, "phase %+v has durations", p)
 		}
 		expect.NoDiff(t, names, []string{"users and follows", "pins", "actions"}, "phases")
 		var announced bytes.Buffer
