@@ -5,8 +5,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -30,9 +29,8 @@ func TestAnswers_EncodeListsAndTimes(t *testing.T) {
 				`"candidates":[{"source":"related","edges":[],"score":0,"parts":null}],"degraded":[]}`},
 	} {
 		got, err := json.Marshal(test.value)
-		if diff := cmp.Diff(test.want, string(got)); diff != "" || err != nil {
-			t.Errorf("%s: error %v; JSON (-want +got):\n%s", name, err, diff)
-		}
+		expect.Error(t, err, "", "%s", name)
+		expect.NoDiff(t, string(got), test.want, "%s: JSON", name)
 	}
 }
 
@@ -44,8 +42,7 @@ func TestPoolItem_RoundTrip(t *testing.T) {
 		text := must.Get(json.Marshal(want))(t)
 		var got PoolItem
 		err := json.Unmarshal(text, &got)
-		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("error %v; item (-want +got):\n%s", err, diff)
-		}
+		expect.Error(t, err, "", "item")
+		expect.NoDiff(t, got, want, "item")
 	}
 }

@@ -123,13 +123,9 @@ func FuzzParseID(f *testing.F) {
 		if string(id) != s || id.Kind()+":"+id.Name() != s || id.Name() == "" {
 			t.Errorf("%q became %q, kind %q, name %q", s, id, id.Kind(), id.Name())
 		}
-		if len(s) > MaxIDBytes || !utf8.ValidString(s) {
-			t.Errorf("%q passed", s)
-		}
+		expect.False(t, len(s) > MaxIDBytes || !utf8.ValidString(s), "%q passed", s)
 		for _, r := range s {
-			if r < ' ' || r >= 0x7f && r < 0xa0 {
-				t.Errorf("%q passed with control character %U", s, r)
-			}
+			expect.False(t, r < ' ' || r >= 0x7f && r < 0xa0, "%q passed with control character %U", s, r)
 		}
 	})
 }

@@ -52,9 +52,7 @@ func matchRecord(t *testing.T, path string, n *node, typ reflect.Type) {
 		}
 		matchType(t, path+"."+name, got[name], goType)
 	}
-	if len(got) != len(want) {
-		t.Fatalf("%s: fields of the schema %v, of the struct %v", path, got, want)
-	}
+	must.Equal(t, len(got), len(want), "%s: fields of the schema %v, and of the struct %v", path, got, want)
 }
 
 func matchType(t *testing.T, path string, n *node, typ reflect.Type) {

@@ -57,9 +57,7 @@ func decoded(t testing.TB, batches []byte) []*kgo.Record {
 	p := kmsg.NewFetchResponseTopicPartition()
 	p.RecordBatches, p.HighWatermark = batches, 1<<40
 	fetched, _ := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{Offset: 0, Topic: "t"}, &p, kgo.DefaultDecompressor(), nil)
-	if fetched.Err != nil {
-		t.Fatal(fetched.Err)
-	}
+	must.OK(t, fetched.Err)
 	return fetched.Records
 }
 
@@ -85,9 +83,7 @@ func TestBound_KeepsRecordsOfEveryCodec(t *testing.T) {
 		got := newBounder(t).bound(bytes.Join([][]byte{batch, cut}, nil))
 		expect.True(t, bytes.HasSuffix(got, cut), "%v: the truncated batch is kept", codec)
 		records := decoded(t, got[:len(got)-len(cut)])
-		if len(records) != 3 {
-			t.Fatalf("%v: %d records, want 3", codec, len(records))
-		}
+		must.Equal(t, len(records), 3, "%v: records", codec)
 		for i, want := range []struct{ value, headers int }{{1, 0}, {0, MaxHeaders}, {1000, 2}} {
 			if r := records[i]; r.Offset != int64(100+i) || len(r.Value) != want.value || len(r.Headers) != want.headers || r.ProducerID != 7 {
 				t.Errorf("%v: record %d has offset %d, %d bytes, %d headers", codec, i, r.Offset, len(r.Value), len(r.Headers))

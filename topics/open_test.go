@@ -33,9 +33,8 @@ func TestPublisher_EncodesEveryInputStream(t *testing.T) {
 	p := w.Publisher()
 	inputs := map[string]bool{}
 	for _, topic := range topics.Catalogue(topics.Profile{}) {
-		if inputs[topic.Name] = topic.Input; topic.Input && !slices.Contains(topic.Writers, topics.Producers) {
-			t.Errorf("producers may not write %s", topic.Name)
-		}
+		inputs[topic.Name] = topic.Input
+		expect.False(t, topic.Input && !slices.Contains(topic.Writers, topics.Producers), "producers may not write %s", topic.Name)
 	}
 	for _, stream := range schemas.InputStreams() {
 		expect.True(t, inputs[stream], "%s is an input topic of the catalogue", stream)
@@ -72,9 +71,8 @@ func (r brokenRegistry) SchemaByID(context.Context, int) (string, error) {
 
 func TestOpen_ReportsEveryProblem(t *testing.T) {
 	_, err := topics.Open(t.Context(), brokenRegistry{[]string{"pins-value", "edges-value"}})
-	if !errors.Is(err, errRefused) || strings.Count(err.Error(), "incompatible") != 2 {
-		t.Errorf("Open = %v, want both rejected subjects", err)
-	}
+	expect.Is(t, err, errRefused, "Open")
+	expect.Equal(t, strings.Count(err.Error(), "incompatible"), 2, "rejected subjects in %v", err)
 }
 
 // An unavailable registry is reported once, and receives one request instead of thirty.

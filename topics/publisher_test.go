@@ -51,13 +51,10 @@ func TestPublish_ReturnsAfterAcknowledgement(t *testing.T) {
 	for _, line := range oneOfEach() {
 		must.OK(t, w.Publisher().Publish(t.Context(), []schemas.Line{line}))
 		got := w.Records(line.Stream)
-		if len(got) != 1 {
-			t.Fatalf("%d records on %s, want 1", len(got), line.Stream)
-		}
+		must.Equal(t, len(got), 1, "records on %s", line.Stream)
 		r := got[0]
-		if string(r.Key) != line.Key || r.Partition != topics.Partition(line.Key, w.Kafka.Partitions) {
-			t.Errorf("%s: key %q in partition %d, want %q in that of the key", line.Stream, r.Key, r.Partition, line.Key)
-		}
+		expect.Equal(t, string(r.Key), line.Key, "%s: key", line.Stream)
+		expect.Equal(t, r.Partition, topics.Partition(line.Key, w.Kafka.Partitions), "%s: partition", line.Stream)
 		if r.Timestamp.Before(before) || time.Since(r.Timestamp) > time.Minute {
 			t.Errorf("%s: timestamp %s, want now", line.Stream, r.Timestamp)
 		}
