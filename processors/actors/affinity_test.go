@@ -121,8 +121,6 @@ func TestProfile_ConvergesInAnyOrder(t *testing.T) {
 			}
 		}
 		expect.Equal(t, isDelete(held), deleted, "deleted")
-		if !deleted && held != newest {
-			t.Errorf("got event %s, want %s", held.ID, newest.ID)
-		}
+		expect.False(t, !deleted && held != newest, "got event %s, want %s", held.ID, newest.ID)
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -33,9 +34,7 @@ func TestErase_LateEdgesOfErasedFollowerLeaveNoRows(t *testing.T) {
 	const user, followee = schemas.UserID("user:deleted"), "board:b"
 	publish(w, follow("follow", 1, user, schemas.Follow, followee))
 	w.WaitIdle()
-	if len(w.Rows(topics.Fanout, followee)) == 0 {
-		t.Fatal("the follower has no rows to erase")
-	}
+	must.AtLeast(t, len(w.Rows(topics.Fanout, followee)), 1, "rows to erase")
 	erase(w, followee, schemas.EraseFollower, user)
 	publish(w,
 		follow("late-follow", 2, user, schemas.Follow, followee),

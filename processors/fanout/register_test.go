@@ -30,9 +30,8 @@ func TestRegister_LastWriteWins(t *testing.T) {
 		"the larger id of an equal event loses":        {at(true, 1, "a"), at(true, 1, "b"), at(true, 1, "a"), false, none},
 	} {
 		got, what := c.was.apply(c.event, c.tie)
-		if got != c.want || what != c.what {
-			t.Errorf("%s: got %+v, %v, want %+v, %v", name, got, what, c.want, c.what)
-		}
+		expect.Equal(t, got, c.want, "%s: register", name)
+		expect.Equal(t, what, c.what, "%s: effect", name)
 	}
 }
 
@@ -72,8 +71,7 @@ func TestWeight_LastWriteWins(t *testing.T) {
 		"a repeat":                     {weight{2, 2}, weight{2, 2}, weight{2, 2}, false},
 	} {
 		got, changed := c.was.apply(c.sent)
-		if got != c.want || changed != c.changed {
-			t.Errorf("%s: got %+v, %v, want %+v, %v", name, got, changed, c.want, c.changed)
-		}
+		expect.Equal(t, got, c.want, "%s: register", name)
+		expect.Equal(t, changed, c.changed, "%s: changed", name)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/score"
@@ -26,9 +27,7 @@ func TestReplay_ChangesScoreWithoutDelivery(t *testing.T) {
 	announce(w, author, one, two, three)
 	w.WaitIdle()
 	before := deliveries(t, w, author)
-	if len(before) != 3 {
-		t.Fatalf("%d deliveries before the replay", len(before))
-	}
+	must.Equal(t, len(before), 3, "deliveries before the replay")
 
 	one.Quality = 7 // the same version
 	newer := two

@@ -11,6 +11,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/rows"
@@ -438,9 +439,7 @@ func TestSlots_ReusedWhileFreeing(t *testing.T) {
 		say(n, 1e6)
 	}
 	w.WaitIdle()
-	if got := slots(t, w, author); len(got) != limit+200 {
-		t.Fatalf("%d slots, want %d and 200 withdrawn ones", len(got), limit)
-	}
+	must.Equal(t, len(slots(t, w, author)), limit+200, "slots, 200 of them withdrawn")
 	m := member(3)
 	say(600, 2e6) // the followee is pushed from here on
 	w.Eventually("slots are freed", func() bool { return len(slots(t, w, author)) < limit })

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -128,9 +126,8 @@ func TestTerms_CountCurrentPinsAndAuthors(t *testing.T) {
 	for w, n := range pins {
 		want[w] = [2]int64{n, int64(len(people[w]))}
 	}
-	if diff := gocmp.Diff(want, r.terms()); diff != "" || len(want) != len(words) {
-		t.Errorf("pins and people of terms (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, r.terms(), want, "pins and people of terms")
+	expect.Equal(t, len(want), len(words), "terms")
 }
 
 // Frequent terms are found among any number of rare ones, in bounded space.
@@ -257,9 +254,7 @@ func TestMarks_LikeAfterDeletionIsDropped(t *testing.T) {
 		w.WaitIdle()
 	}
 	like("user:1")
-	if rows := w.Rows(topics.Interests, "user:1"); len(rows) != 1 {
-		t.Fatalf("rows of a like: %q, want one", rows)
-	}
+	must.Equal(t, len(w.Rows(topics.Interests, "user:1")), 1, "rows of a like")
 	proctest.Publish(w, w.Streams.UsersDeleted, "user:1", &schemas.DeletedUser{User: "user:1", Time: 7})
 	w.WaitIdle()
 	like("user:1")

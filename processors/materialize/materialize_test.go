@@ -254,9 +254,7 @@ func TestRefill_RestoresLostRows(t *testing.T) {
 
 	empty := openStore(t)
 	must.OK(t, fill(empty)())
-	if n := count(empty); n != 0 {
-		t.Fatalf("%d entries in an empty store, want 0", n)
-	}
+	must.Equal(t, count(empty), 0, "entries in an empty store")
 	done, err := ops.Refill(t.Context(), w.Kafka, "standby")
 	want := ops.Refilled{Group: group, Records: entries + 1, Again: entries + 1}
 	same(t, "refilled group", done, want, err)
@@ -357,9 +355,7 @@ func TestSink_SendsBadRecordsToDeadLetters(t *testing.T) {
 	same(t, "the good entry", got, []schemas.FeedEntry{good.At(1)}, err)
 	deadLetters := w.DeadLetters(14)
 	for _, l := range deadLetters {
-		if l.Group != "materialize-standby" || l.Reason == "" {
-			t.Errorf("dead letter %+v: want group and reason", l)
-		}
+		expect.True(t, l.Group == "materialize-standby" && l.Reason != "", "dead letter %+v has group and reason", l)
 	}
 	if !slices.ContainsFunc(deadLetters, func(l schemas.DeadLetter) bool { return string(l.Value) == "malformed" }) {
 		t.Error("no dead letter has the bytes of the bad record")

@@ -48,9 +48,8 @@ func TestReplay(t *testing.T) {
 			}
 			got := p.replay(c.event, c.cfg)
 			expect.NoDiffBut(t, gocmp.AllowUnexported(change{}), got, c.want, "change")
-			if p.origin.quality != c.quality || p.lastVersion != c.stamp {
-				t.Errorf("quality %v in version %d, want %v in %d", p.origin.quality, p.lastVersion, c.quality, c.stamp)
-			}
+			expect.Equal(t, p.origin.quality, c.quality, "quality")
+			expect.Equal(t, p.lastVersion, c.stamp, "version")
 			again := p.replay(c.event, c.cfg)
 			expect.False(t, again.version, "a repeated replay made another version")
 		})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -42,9 +43,7 @@ func TestSweep_KeepsRowsWithoutTheirEffect(t *testing.T) {
 	proctest.PublishAt(w, w.Streams.Actions, at, string(sweptPin), first)
 	proctest.PublishAt(w, w.Streams.Actions, at.Add(time.Hour), string(sweptPin), last)
 	w.WaitIdle()
-	if got := tick(w, at.Add(96*time.Hour)); got != 3 {
-		t.Fatalf("%d rows when the first action has expired, want the last action, the counts and their sweep", got)
-	}
+	must.Equal(t, tick(w, at.Add(96*time.Hour)), 3, "rows when the first action has expired: the last action, the counts and their sweep")
 	proctest.PublishAt(w, w.Streams.Actions, at.Add(97*time.Hour-time.Second), string(sweptPin), last)
 	proctest.PublishAt(w, w.Streams.Actions, at.Add(97*time.Hour), string(sweptPin), last)
 	w.WaitIdle()
@@ -62,9 +61,7 @@ func TestSweep_DeletesEachRowAfterItsExpiry(t *testing.T) {
 	w.WaitIdle()
 	show(w, shown(at.Add(-95*time.Hour), sweptPin))
 	w.WaitIdle()
-	if got := tick(w, at); got != 1104 {
-		t.Fatalf("%d rows, want the actions, two steps of counts, the exposure and the sweep", got)
-	}
+	must.Equal(t, tick(w, at), 1104, "rows: the actions, two steps of counts, the exposure and the sweep")
 	for _, step := range []struct {
 		after time.Duration
 		rows  int
@@ -110,9 +107,7 @@ func TestUnknownIDs_RowsExpire(t *testing.T) {
 		}
 		w.WaitIdle()
 	}
-	if got := kindsOf(w, unknown); got != "mnsx" {
-		t.Fatalf("rows of kinds %q of an unknown id, want exposure, mean, counts and their sweep", got)
-	}
+	must.Equal(t, kindsOf(w, unknown), "mnsx", "rows of an unknown id: exposure, mean, counts and their sweep")
 	tick(96*time.Hour + 10*time.Minute) // a step of counts ends up to five minutes later
 	expect.Equal(t, kindsOf(w, unknown), "mn", "kinds of rows of an unknown id after the counts expired: exposure and mean")
 	tick(98 * time.Hour)

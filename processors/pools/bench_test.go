@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
@@ -237,9 +238,8 @@ func (r *chunkBench) chunk(b *testing.B, i int) time.Duration {
 		b.Error(err)
 		return took
 	}
-	if len(c.Served.Items) != 25 || len(c.Degraded) > 0 {
-		b.Errorf("%d items, degraded %v", len(c.Served.Items), c.Degraded)
-	}
+	expect.Equal(b, len(c.Served.Items), 25, "items")
+	expect.Empty(b, c.Degraded, "reasons of the degradation")
 	r.generator.Settle(user, id, schemas.Failed)
 	return took
 }

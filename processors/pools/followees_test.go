@@ -108,9 +108,7 @@ func (w *followWorld) check(when string) {
 			refused++
 		}
 	}
-	if want := 2 * max(0, len(all)-w.limit); refused != want {
-		w.t.Fatalf("%s: %d rows of refused follows, want %d", when, refused, want)
-	}
+	must.Equal(w.t, refused, 2*max(0, len(all)-w.limit), "%s: rows of refused follows", when)
 }
 
 // Follows start, move in time, change their weight and end in any order. The earliest ones are always

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
@@ -507,9 +505,8 @@ func testRepeat(t *testing.T, r *rig) {
 	before := r.Rows(topics.Pools, string(user))
 	proctest.Publish(r.Wire, r.Streams.Served, string(user), served("one", 1))
 	r.WaitIdle()
-	if diff := gocmp.Diff(before, r.Rows(topics.Pools, string(user))); diff != "" || len(before) == 0 {
-		t.Errorf("rows before and after (-want +got):\n%s", diff)
-	}
+	expect.NoDiff(t, r.Rows(topics.Pools, string(user)), before, "rows before and after")
+	expect.AtLeast(t, len(before), 1, "rows before")
 }
 
 func testEdgeLater(t *testing.T, r *rig) {

@@ -20,9 +20,7 @@ func TestAppendScore_SortsBestFirst(t *testing.T) {
 		finite := rapid.Float64().Filter(func(x float64) bool { return !math.IsInf(x, 0) && !math.IsNaN(x) })
 		a, b := finite.Draw(t, "a"), finite.Draw(t, "b")
 		rowA, rowB := ranked.AppendScore(nil, a), ranked.AppendScore(nil, b)
-		if a > b && bytes.Compare(rowA, rowB) >= 0 {
-			t.Errorf("%v is not before %v: %x, %x", a, b, rowA, rowB)
-		}
+		expect.False(t, a > b && bytes.Compare(rowA, rowB) >= 0, "%v is not before %v: %x, %x", a, b, rowA, rowB)
 		expect.Equal(t, math.Float64bits(ranked.Score[float64](string(rowA))), math.Float64bits(a), "bits of the decoded score")
 	})
 }

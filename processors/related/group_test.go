@@ -175,9 +175,7 @@ func TestRelated_SharesEqualDecayedSums(t *testing.T) {
 			t.Errorf("neighbors of %s (-want +got):\n%s", of, diff)
 		}
 		for _, item := range got {
-			if strings.HasPrefix(string(item.ID), "pin:") && item.Author == "" {
-				t.Errorf("neighbor %s of %s has no facets", item.ID, of)
-			}
+			expect.False(t, strings.HasPrefix(string(item.ID), "pin:") && item.Author == "", "neighbor %s of %s has no facets", item.ID, of)
 		}
 		compared += len(want)
 	}
@@ -349,9 +347,7 @@ func TestCard_DeletionRemovesNeighborsOnBothSides(t *testing.T) {
 	}
 	act(2, 3)
 	r.WaitIdle()
-	if got := len(r.neighbors("pin:1", 100)); got != 4 {
-		t.Fatalf("%d neighbors before the deletion, want 4", got)
-	}
+	must.Equal(t, len(r.neighbors("pin:1", 100)), 4, "neighbors before the deletion")
 	card := func(n int, deleted bool) {
 		id := schemas.PinID(pin(n).ID)
 		proctest.Publish(r.Wire, r.Streams.PinCards, string(id), &schemas.Card{PinVersion: schemas.PinVersion{Pin: id, Version: 200, PinContent: schemas.PinContent{Deleted: deleted}}})

@@ -50,9 +50,7 @@ func TestStrength_PlusAndShare(t *testing.T) {
 		{"share above 1 by rounding", strength(1).Share(0.999999), 1},
 		{"share of none", decay.None().Share(1), 0},
 	} {
-		if c.got != c.want && math.Abs(c.got-c.want) > 1e-9 {
-			t.Errorf("%s: got %v, want %v", c.name, c.got, c.want)
-		}
+		expect.True(t, c.got == c.want || math.Abs(c.got-c.want) <= 1e-9, "%s: got %v, want %v", c.name, c.got, c.want)
 	}
 }
 

@@ -260,9 +260,7 @@ func TestRetries_ChangedConfiguredRateNeedsNoRecord(t *testing.T) {
 		list := r.deadLetters(topics.Edges, schemas.RetryWaiting)
 		return len(list) == 1 && !isLater(list[0])
 	})
-	if n := len(r.published()); n != 0 {
-		t.Fatalf("%d retries at a rate of 0", n)
-	}
+	must.Equal(t, len(r.published()), 0, "retries at a rate of 0")
 	r.restart(nil, r.group(quick()))
 	r.Eventually("the retry is published", func() bool { return r.published()[string(l.Key)] == string(l.Value) })
 }
@@ -278,9 +276,7 @@ func TestRetries_ParksWaitingOfRemovedTopic(t *testing.T) {
 		r.fail(i, "bad")
 	}
 	r.WaitIdle()
-	if n := len(r.deadLetters(topics.Edges, schemas.RetryWaiting)); n != deadLetters {
-		t.Fatalf("%d dead letters wait, want %d", n, deadLetters)
-	}
+	must.Equal(t, len(r.deadLetters(topics.Edges, schemas.RetryWaiting)), deadLetters, "dead letters that wait")
 	catalogue := slices.DeleteFunc(r.catalogue(), func(t topics.Topic) bool { return t.Name == topics.Edges })
 	cfg = quick()
 	cfg.MaxParked = 20
@@ -491,9 +487,7 @@ func TestOrder_RetriesParkedAndRemoved(t *testing.T) {
 	r := newRig(t, cfg)
 	parked := r.fail(1, "bad")
 	r.WaitIdle()
-	if got := r.deadLetters(topics.Edges, schemas.RetryParked); len(got) != 1 {
-		t.Fatalf("parked: %+v, want one", got)
-	}
+	must.Equal(t, len(r.deadLetters(topics.Edges, schemas.RetryParked)), 1, "parked dead letters")
 	removed := *parked
 	removed.Offset, removed.Key = 2, []byte("user:2")
 	again := func() {

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
 // A store receives the newest write of each row last, for keys with any common prefix.
@@ -32,9 +33,7 @@ func TestBatch_InOrderSortsByKey(t *testing.T) {
 		}
 		slices.SortStableFunc(want, func(x, y written) int { return strings.Compare(x.key, y.key) })
 		for i, k := range b.inOrder(nil) {
-			if k.write != want[i].write {
-				t.Fatalf("write %d of the store is %d, want %d, of %q", i, k.write, want[i].write, want[i].key)
-			}
+			must.Equal(t, k.write, want[i].write, "write %d of the store, of %q", i, want[i].key)
 		}
 	})
 }
@@ -95,9 +94,7 @@ func (m *undoModel) check(t *rapid.T) {
 			replaced++
 		}
 	}
-	if replaced != len(m.b.skipped) {
-		t.Fatalf("%d writes are replaced, %d are in skipped", replaced, len(m.b.skipped))
-	}
+	must.Equal(t, replaced, len(m.b.skipped), "replaced writes: those in skipped")
 	sent := map[string]string{}
 	for _, r := range new(transactionRecords).fill(m.b, &topology{table: "t-table"}, 0) {
 		sent[strings.Replace(string(r.Key), "\x00", "", 1)] = string(r.Value)

@@ -96,9 +96,8 @@ func TestDeferred_BrokersCollectRecords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := groupRun{r: &Runner{topo: &topology{inputs: c.inputs}, cfg: DefaultConfig()}}
 			got := must.Get(g.consumer())(t).Consumer
-			if got.Fetch.Min != c.want || got.MaxWaitTime != DefaultConfig().FetchMaxWait {
-				t.Errorf("brokers collect %d bytes for at most %s, want %d bytes and %s", got.Fetch.Min, got.MaxWaitTime, c.want, DefaultConfig().FetchMaxWait)
-			}
+			expect.Equal(t, got.Fetch.Min, c.want, "bytes that brokers collect")
+			expect.Equal(t, got.MaxWaitTime, DefaultConfig().FetchMaxWait, "time for which brokers collect")
 		})
 	}
 }

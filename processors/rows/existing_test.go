@@ -94,9 +94,8 @@ func TestExisting_ListsRowsAgainWhenFull(t *testing.T) {
 	t.Parallel()
 	l := newListed(t, 10, 1<<20)
 	for i := range 3 {
-		if l.write(t, i*25_000, (i+1)*25_000); len(l.existing.full) != i/2 {
-			t.Fatalf("after %d rows: %d requests, want %d", (i+1)*25_000, len(l.existing.full), i/2)
-		}
+		l.write(t, i*25_000, (i+1)*25_000)
+		must.Equal(t, len(l.existing.full), i/2, "requests after %d rows", (i+1)*25_000)
 	}
 	l.list(t)
 	l.write(t, 75_000, 76_000)

@@ -77,9 +77,7 @@ func (w *wire) recoversFrom(t *testing.T, end func()) {
 	eventually.True(t, "the owner is ready", func() bool { return a.Status().Ready })
 	expect.AtMost(t, time.Since(began), patience/4, "time until the owner recovered")
 	for i := range n {
-		if got := count(t, a, user(i)); got != 1 {
-			t.Fatalf("%s is counted %d times after recovery, want once", user(i), got)
-		}
+		must.Equal(t, count(t, a, user(i)), 1, "count of %s after recovery", user(i))
 	}
 	w.send(t, "t-in", n, testPartitions, func(i int) string { return ownerIn(int32(i - n)) })
 	eventually.True(t, "the table ends with markers again", func() bool { return a.Status().Counters.Records == testPartitions })

@@ -90,9 +90,7 @@ func TestOversizedBatch_EachIsOneDeadLetter(t *testing.T) {
 func (w *wire) hasDeadLetterOf(t *testing.T, partition int32, at int64, why string) {
 	t.Helper()
 	deadLetters := w.Records(topics.DeadLetters)
-	if len(deadLetters) != 1 {
-		t.Fatalf("%d dead letters, want 1", len(deadLetters))
-	}
+	must.Equal(t, len(deadLetters), 1, "dead letters")
 	got := must.Get(w.Streams.DeadLetters.Decode(deadLetters[0].Value))(t)
 	if got.Topic != "t-in" || got.Partition != partition || got.Offset != at ||
 		!strings.Contains(got.Reason, why) {

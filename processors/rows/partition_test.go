@@ -69,9 +69,7 @@ func TestTx_CountsAreUndoneWithTheirRecord(t *testing.T) {
 		tx.Effect("late", 5) // the same name, but an effect
 		tx.Effect("done", 3)
 		tx.Effect("done", 4)
-		if err := p.state.end(&tx, c.err); err != c.err {
-			t.Fatal(err)
-		}
+		must.Equal(t, p.state.end(&tx, c.err), c.err, "end")
 		expect.NoDiffBut(t, cmp.AllowUnexported(counted{}), p.state.pending.counts, c.want, "after record %d: counted", i)
 	}
 }
@@ -104,9 +102,8 @@ func TestTick_FailureLeavesNothing(t *testing.T) {
 	if p.applied[0] != 4 || p.applied[1] != -1 || p.state.pending.messages != 1 || p.discard {
 		t.Errorf("applied %v, %d messages pending, discard %v; want only the first record", p.applied, p.state.pending.messages, p.discard)
 	}
-	if !errors.Is(p.err, broken) || !errors.Is(context.Cause(p.run.ctx), broken) {
-		t.Errorf("partition ended with %v, the group with %v; want the timer's error", p.err, context.Cause(p.run.ctx))
-	}
+	expect.Is(t, p.err, broken, "end of the partition")
+	expect.Is(t, context.Cause(p.run.ctx), broken, "end of the group")
 	p.handle(fakeRecord{topic: "in", key: key, offset: 5, at: time.UnixMilli(7)}, 0, nil)
 	expect.Equal(t, p.applied[0], 4, "applied after the failure")
 }

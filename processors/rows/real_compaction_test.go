@@ -182,12 +182,8 @@ func TestRealKafkaStoreOfflineTooLong(t *testing.T) {
 		return there
 	}
 	away := t.TempDir()
-	if got := rows(away, maxStoreOffline, 0, n); got != n {
-		t.Fatalf("%d rows at first, want %d", got, n)
-	}
-	if got := rows(t.TempDir(), maxStoreOffline, n, n); got != 0 {
-		t.Fatalf("%d rows after all were deleted", got)
-	}
+	must.Equal(t, rows(away, maxStoreOffline, 0, n), n, "rows at first")
+	must.Equal(t, rows(t.TempDir(), maxStoreOffline, n, n), 0, "rows after all were deleted")
 	w.waitForCompaction(t)
 	expect.Equal(t, rows(away, maxStoreOffline, 0, 0), n, "rows in a store that is not rebuilt")
 	expect.Equal(t, rows(away, time.Nanosecond, 0, 0), 0, "deleted rows that reappeared")

@@ -42,9 +42,7 @@ func (w *wire) emittedOnce(t testing.TB, n int) {
 		if err != nil || int(value.Time) >= n {
 			t.Fatalf("emitted %+v, %v", value, err)
 		}
-		if want := topics.Partition(string(value.User), testPartitions); rec.Partition != want { // gathered records have no key
-			t.Fatalf("record %d of %s in partition %d, want %d", value.Time, value.User, rec.Partition, want)
-		}
+		must.Equal(t, rec.Partition, topics.Partition(string(value.User), testPartitions), "partition of record %d of %s", value.Time, value.User)
 		seen[value.Time]++
 	}
 	for i, times := range seen {
@@ -84,9 +82,7 @@ func TestDeadLetters_BadRecordIsUndone(t *testing.T) {
 	must.OK(t, w.client.ProduceSync(t.Context(), all...).FirstErr())
 	eventually.True(t, "the valid records are counted", func() bool { return count(t, r, "user:1") == len(bad) })
 	deadLetters := w.Records(topics.DeadLetters)
-	if len(deadLetters) != len(bad) {
-		t.Fatalf("%d dead letters, want %d", len(deadLetters), len(bad))
-	}
+	must.Equal(t, len(deadLetters), len(bad), "dead letters")
 	for i, deadLetter := range deadLetters {
 		got := must.Get(w.Streams.DeadLetters.Decode(deadLetter.Value))(t)
 		want := all[2*i]
@@ -122,9 +118,7 @@ func TestDeadLetters_OversizedRecords(t *testing.T) {
 	w.send(t, "t-in", 4, 1, func(int) string { return "user:1" })
 	eventually.True(t, "the records after it are processed", func() bool { return r.Status().Counters.Records == 7 })
 	deadLetters := w.Records(topics.DeadLetters)
-	if len(deadLetters) != 2 {
-		t.Fatalf("%d dead letters, want 2", len(deadLetters))
-	}
+	must.Equal(t, len(deadLetters), 2, "dead letters")
 	for _, deadLetter := range deadLetters {
 		got, err := w.Streams.DeadLetters.Decode(deadLetter.Value)
 		if err != nil || !strings.Contains(got.Reason, "are kept") || !bytes.HasPrefix(long, got.Value) || len(got.Value) < 1<<20 {

@@ -116,9 +116,7 @@ func TestStore_DamagedIsRebuilt(t *testing.T) {
 func files(t *testing.T, dir, pattern string) []string {
 	t.Helper()
 	paths := must.Get(filepath.Glob(filepath.Join(dir, "t-table", "*", pattern)))(t)
-	if len(paths) == 0 {
-		t.Fatalf("no %s to damage", pattern)
-	}
+	must.AtLeast(t, len(paths), 1, "files %s to damage", pattern)
 	return paths
 }
 

@@ -171,9 +171,7 @@ func TestTimers_BadTimerGoesToDeadLetters(t *testing.T) {
 	w.send(t, "t-in", 200, 3, func(int) string { return "user:1" })
 	eventually.True(t, "the others have fired", func() bool { return count(t, r, "user:1") == 2 })
 	deadLetters := w.Records(topics.DeadLetters)
-	if len(deadLetters) != 1 {
-		t.Fatalf("%d dead letters, want 1", len(deadLetters))
-	}
+	must.Equal(t, len(deadLetters), 1, "dead letters")
 	got, err := w.Streams.DeadLetters.Decode(deadLetters[0].Value)
 	if err != nil || got.Topic != "t-ticks" || string(got.Key) != "user:1" || string(got.Value) != "200" || got.Reason != "cannot be" {
 		t.Errorf("dead letter %+v, %v", got, err)

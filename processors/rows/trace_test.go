@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -85,9 +86,7 @@ func TestTrace_FollowsTheSender(t *testing.T) {
 			told := headerOf(records[len(records)-1], tracing.Header)
 			b.traces.end("")
 			ended := spans.Ended()
-			if len(ended) != test.spans {
-				t.Fatalf("%d spans ended, want %d", len(ended), test.spans)
-			}
+			must.Equal(t, len(ended), test.spans, "ended spans")
 			if test.spans == 0 {
 				expect.True(t, told == nil, "the emitted record has the header %s", told)
 				return

@@ -139,9 +139,8 @@ func TestMake_ReportsRelaxationLevel(t *testing.T) {
 		"too few candidates": {pool(3, author(10)), NotRelaxed},
 	} {
 		got := f.Make(Visit{User: "user:me", Limit: min(6, len(c.pools[0].Candidates))}, c.pools, Signals{})
-		if got.Relaxed != c.want || len(got.Items) != min(6, len(c.pools[0].Candidates)) {
-			t.Errorf("%s: %d items, relaxed %q, want %q", name, len(got.Items), got.Relaxed, c.want)
-		}
+		expect.Equal(t, got.Relaxed, c.want, "%s: relaxation level", name)
+		expect.Equal(t, len(got.Items), min(6, len(c.pools[0].Candidates)), "%s: items", name)
 	}
 	c := f.Make(Visit{User: "user:me", Limit: 9}, pool(3, author(10)), Signals{})
 	expect.Equal(t, c.Relaxed, NotRelaxed, "too few candidates: relaxation level")

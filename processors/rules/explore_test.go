@@ -33,9 +33,8 @@ func TestBeta_MeanAndVariance(t *testing.T) {
 		a, b := c.believed*priorWeight+saves, (1-c.believed)*priorWeight+passes
 		mean, variance := a/(a+b), a*b/((a+b)*(a+b)*(a+b+1))
 		gotMean := sum / n
-		if gotVariance := squares/n - gotMean*gotMean; math.Abs(gotMean-mean) > 5*math.Sqrt(variance/n) || math.Abs(gotVariance/variance-1) > 0.1 {
-			t.Errorf("%+v: mean %v and variance %v, want %v and %v", c, gotMean, gotVariance, mean, variance)
-		}
+		expect.Near(t, gotMean, mean, 5*math.Sqrt(variance/n), "mean of %+v", c)
+		expect.Near(t, squares/n-gotMean*gotMean, variance, 0.1*variance, "variance of %+v", c)
 	}
 }
 
@@ -68,9 +67,8 @@ func TestExplore_OnlyNewPinsAndAuthors(t *testing.T) {
 		}
 		expect.Equal(t, it.Pool, map[schemas.Source]schemas.Source{schemas.Explore: "s"}[it.Source], "%s of %s: pool", it.Pin, it.Source)
 	}
-	if got["pin:s-000"] != "s" || len(got) != 3 {
-		t.Errorf("got %v, want pin:s-000 not explored", got)
-	}
+	expect.Equal(t, got["pin:s-000"], "s", "source of pin:s-000")
+	expect.Equal(t, len(got), 3, "items")
 	expect.True(t, got["pin:s-001"] == schemas.Explore || got["pin:s-002"] == schemas.Explore, "got %v, want one explored pin", got)
 	expect.Equal(t, c.Memory.Draws, 1, "draws")
 }
@@ -86,9 +84,8 @@ func TestExplore_OffWithoutCountsOrShare(t *testing.T) {
 		for _, it := range c.Items {
 			expect.Equal(t, it.Source, "s", "source of %s of %s", name, it.Pin)
 		}
-		if len(c.Items) != 3 || c.Memory.Draws != 0 {
-			t.Errorf("%s: %d items, %d draws", name, len(c.Items), c.Memory.Draws)
-		}
+		expect.Equal(t, len(c.Items), 3, "%s: items", name)
+		expect.Equal(t, c.Memory.Draws, 0, "%s: draws", name)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -18,9 +19,7 @@ func TestLogged_AgreesWithMake(t *testing.T) {
 		v := Visit{User: "user:me", Time: 1e9, Limit: rapid.IntRange(1, 30).Draw(t, "limit")}
 		c, logged := f.Make(v, pools, k), f.Logged(v, pools, k)
 		policies[logged.Policy] = true
-		if len(logged.Items) != len(c.Items) {
-			t.Fatalf("%d logged items of %d", len(logged.Items), len(c.Items))
-		}
+		must.Equal(t, len(logged.Items), len(c.Items), "logged items")
 		for i, it := range logged.Items {
 			of := c.Items[i]
 			if it.Pin != of.Pin || it.Source != of.Source || it.Pool != of.Pool || it.Author != of.Author || it.RankScore != of.RankScore {
@@ -63,9 +62,7 @@ func TestLogged_EstimatesPropensityOfExploredItems(t *testing.T) {
 	for n := range visits {
 		v := Visit{User: "user:me", Limit: 1, Memory: schemas.Memory{Draws: int64(n), Mix: map[string]float64{"s": 1}}}
 		it := f.Logged(v, []Pool{poolOf("s", 3)}, Signals{Counts: counts}).Items[0]
-		if it.Source != schemas.Explore {
-			t.Fatalf("the first place is from %s, want explore", it.Source)
-		}
+		must.Equal(t, it.Source, schemas.Explore, "source of the first place")
 		shown[it.Pin]++
 		estimates[it.Pin] += it.Propensity
 	}

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -53,9 +54,7 @@ func TestMake_FillsOnlyPlacesLeftOver(t *testing.T) {
 		popular := drawPopular(t)
 		got := f.Make(v, append(slices.Clone(pools), popular), k)
 
-		if len(got.Items) < len(without.Items) {
-			t.Fatalf("%d items, want at least %d", len(got.Items), len(without.Items))
-		}
+		must.AtLeast(t, len(got.Items), len(without.Items), "items")
 		expect.NoDiffBut(t, equateEmpty, got.Items[:len(without.Items)], without.Items, "items of the shares (-without +with popular pins)")
 		expect.NoDiffBut(t, equateEmpty, got.Memory.Deferred, without.Memory.Deferred, "deferred (-without +with popular pins)")
 		if len(without.Items) == v.Limit {
@@ -194,9 +193,7 @@ func TestLogged_EstimatesPropensityOfExploredPopularPins(t *testing.T) {
 	for n := range visits {
 		v := Visit{User: "user:me", Limit: 5, Memory: schemas.Memory{Draws: int64(n)}}
 		it := f.Logged(v, pools, Signals{Counts: counts}).Items[3]
-		if it.Source != schemas.Explore {
-			t.Fatalf("place 4 is from %s, want explore", it.Source)
-		}
+		must.Equal(t, it.Source, schemas.Explore, "source of place 4")
 		shown[it.Pin]++
 		estimates[it.Pin] += it.Propensity
 	}

@@ -142,9 +142,8 @@ func TestRandomize_ShorterChunkIsPrefix(t *testing.T) {
 	long := f.Make(v, pools, Signals{})
 	v.Limit = 2
 	short := f.Make(v, pools, Signals{})
-	if !slices.Equal(pinsOf(short.Items), pinsOf(long.Items)[:2]) || short.Memory.Draws != 4 {
-		t.Errorf("%v after %d draws, want the first two of %v after 4", pinsOf(short.Items), short.Memory.Draws, pinsOf(long.Items))
-	}
+	expect.NoDiff(t, pinsOf(short.Items), pinsOf(long.Items)[:2], "pins of the shorter chunk")
+	expect.Equal(t, short.Memory.Draws, 4, "draws")
 }
 
 func TestRandomize_Bounds(t *testing.T) {

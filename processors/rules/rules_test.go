@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -261,9 +262,7 @@ func checkExplanation(t *rapid.T, f Feed, pin schemas.PinID, pools []Pool, c Chu
 	if isShown != (at >= 0) || isShown != (e.Reason == "") || isShown && (e.Place != at+1 || e.RankScore != c.Items[at].RankScore || e.Source != c.Items[at].Source) {
 		t.Fatalf("%s is item %d of the chunk; got %+v", pin, at, e)
 	}
-	if (e.Fate == schemas.FateOut) != slices.Contains(c.Expired, pin) {
-		t.Fatalf("%s: got %+v", pin, e)
-	}
+	must.Equal(t, e.Fate == schemas.FateOut, slices.Contains(c.Expired, pin), "%s is out, in %+v", pin, e)
 	for _, s := range e.Scores {
 		if s.Rank < 1 || f.Share(s.Source) == 0 || isShown && s.Source == e.Source && math.Abs(float64(s.RankScore-e.RankScore)) > 1e-9 {
 			t.Fatalf("%s: got %+v", pin, e)

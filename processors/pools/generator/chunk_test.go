@@ -118,9 +118,8 @@ func TestChunk_ReportsDegradedSignals(t *testing.T) {
 			g := generatorWith(t, DefaultConfig(), Deps{Rows: d, Hot: c.hot, Pulled: c.pulled})
 			g.deps.Streams = must.Get(topics.Open(t.Context(), registry{}))(t)
 			got := must.Get(g.Chunk(t.Context(), r))(t)
-			if diff := cmp.Diff(c.want, got.Degraded); diff != "" || len(got.Served.Items) != 2 {
-				t.Errorf("%d items; degraded (-want +got):\n%s", len(got.Served.Items), diff)
-			}
+			expect.NoDiff(t, got.Degraded, c.want, "degraded")
+			expect.Equal(t, len(got.Served.Items), 2, "items")
 		})
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
@@ -175,9 +174,8 @@ func TestChunk_MadeInTimeIfAllDependenciesHang(t *testing.T) {
 		})
 		c, _ := visitWithin(t, g, visitTime, func(r *schemas.ChunkRequest) { r.Announced = true })
 		want := []string{"source:slow0", "source:slow1", "source:slow2", degradedReactivating, degradedModel}
-		if diff := cmp.Diff(want, c.Degraded); diff != "" || len(c.Served.Items) != 2 {
-			t.Errorf("items %v; degraded (-want +got):\n%s", pinsOf(c.Served.Items), diff)
-		}
+		expect.NoDiff(t, c.Degraded, want, "degraded")
+		expect.Equal(t, len(c.Served.Items), 2, "items")
 		expect.Equal(t, slow.hits.Load(), 4, "calls of three sources and the score")
 	})
 }

@@ -133,9 +133,8 @@ func TestWhy_Waiting(t *testing.T) {
 		Source: schemas.Following, Rank: 1, Edges: []schemas.ID{"user:a"}, RankScore: schemas.RankScore(score.Weighted(score.Base(1, w.now, 24*time.Hour), 1)),
 		Parts: map[string]float64{"created": math.Ln2 * float64(w.now) / float64(day), "quality": 0, "edge": 0},
 	}}
-	if diff := cmp.Diff(want, got.Candidates, approximately); diff != "" || got.Place != 1 {
-		t.Errorf("place %d, want 1; candidates (-want +got):\n%s", got.Place, diff)
-	}
+	expect.NoDiffBut(t, approximately, got.Candidates, want, "candidates")
+	expect.Equal(t, got.Place, 1, "place")
 	w.expect(w.why("pin:capped", nil), schemas.FateWaiting, schemas.ReasonCapAuthor)
 	w.expect(w.why("pin:later", nil), schemas.FateWaiting, schemas.ReasonOutranked)
 	w.expect(w.why("pin:99", nil), schemas.FateWaiting, schemas.ReasonBeyondHead)

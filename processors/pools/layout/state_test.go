@@ -5,8 +5,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -19,9 +17,8 @@ func TestState_ShowGivesNewItemsDensePositions(t *testing.T) {
 	}
 	added, repeats := st.Show(rec, map[schemas.PinID]bool{"pin:seen": true})
 	want := &schemas.FeedEntries{User: "user:me", First: 8, Time: 5, Items: []schemas.ServedItem{{Pin: "pin:b"}, {Pin: "pin:a"}}}
-	if diff := cmp.Diff(want, added); diff != "" || repeats != 2 {
-		t.Errorf("%d repeats, want 2; entries (-want +got):\n%s", repeats, diff)
-	}
+	expect.NoDiff(t, added, want, "entries")
+	expect.Equal(t, repeats, 2, "repeats")
 	after := State{Head: 9, ServedBy: []string{"now", "before"}, Memory: schemas.Memory{Mix: map[string]float64{"following": 4}}}
 	expect.NoDiff(t, st, after, "state")
 }
