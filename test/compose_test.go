@@ -47,13 +47,9 @@ func TestCompose_HardensEveryService(t *testing.T) {
 	volumes := map[string]string{}
 	for name, s := range project.Services {
 		is, permanent := isRole(s)
-		if !is && !pinned.MatchString(s.Image) {
-			t.Errorf("%s: image %s: want a full version", name, s.Image)
-		}
+		expect.True(t, is || pinned.MatchString(s.Image), "%s: image %s has a full version", name, s.Image)
 		expect.True(t, s.MemLimit > 0, "%s has a memory limit", name)
-		if (!is || permanent) && (s.HealthCheck == nil || len(s.HealthCheck.Test) < 2) {
-			t.Errorf("%s: no health check", name)
-		}
+		expect.False(t, (!is || permanent) && (s.HealthCheck == nil || len(s.HealthCheck.Test) < 2), "%s has no health check", name)
 		if is && (!s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || s.User != "" || s.Privileged) {
 			t.Errorf("%s: the root file system is writable, or the container has capabilities", name)
 		}
@@ -61,9 +57,7 @@ func TestCompose_HardensEveryService(t *testing.T) {
 			t.Errorf("%s: no-new-privileges or a limit of the log is missing", name)
 		}
 		for _, p := range s.Ports {
-			if p.HostIP != "127.0.0.1" || p.Published == "" {
-				t.Errorf("%s: port %d is published on %q", name, p.Target, p.HostIP)
-			}
+			expect.True(t, p.HostIP == "127.0.0.1" && p.Published != "", "%s: port %d is published on %q", name, p.Target, p.HostIP)
 		}
 		for on, d := range s.DependsOn {
 			if _, permanent := isRole(project.Services[on]); permanent && d.Condition != types.ServiceConditionHealthy ||

@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/rules"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -130,9 +129,7 @@ func TestBrowser_ConsoleMatchesAPI(t *testing.T) {
 
 func (v *visitor) readsAll() {
 	first := get[pinList](v.s, "/v1/users/user:reader/feed?limit=50").pins()
-	if len(first) != 50 {
-		v.t.Fatalf("the visit has %d new pins, want 50", len(first))
-	}
+	must.Equal(v.t, len(first), 50, "new pins of the visit")
 	v.Wait("the form for a user", "!document.querySelector('#suggest').hidden")
 	v.Fill("#user", "reader")
 	v.Click("#feed-form button")
@@ -144,9 +141,8 @@ func (v *visitor) readsAll() {
 	}
 	v.Wait("the end of the feed", "document.querySelector('#more').hidden && !document.querySelector('#end').hidden")
 	all := get[pinList](v.s, "/v1/users/user:reader/feed?limit=100").pins() // without new items
-	if diff := cmp.Diff(all, v.cards()); diff != "" || len(all) != 60 {
-		v.t.Errorf("%d pins; the page differs from the API (-api +page):\n%s", len(all), diff)
-	}
+	expect.NoDiff(v.t, v.cards(), all, "cards of the page (-api +page)")
+	expect.Equal(v.t, len(all), 60, "pins")
 	expect.NoDiff(v.t, v.cards()[10:], first, "old items")
 }
 
@@ -214,9 +210,7 @@ func (v *visitor) saves() {
 }
 
 func (v *visitor) readsPools() {
-	if n := len(get[pinList](v.s, "/v1/users/user:keeper/feed").Items); n != 1 {
-		v.t.Fatalf("the visit has %d new pins, want only the one that is not weak", n)
-	}
+	must.Equal(v.t, len(get[pinList](v.s, "/v1/users/user:keeper/feed").Items), 1, "new pins of the visit: only the one that is not weak")
 	v.s.wait()
 	v.view("pools")
 	v.Fill("#user", "user:keeper")

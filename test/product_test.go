@@ -86,9 +86,7 @@ func (p *product) wait() {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), processingTimeout)
 	defer cancel()
-	if err := p.Wait(ctx); err != nil {
-		p.t.Fatalf("wait: %v", err)
-	}
+	must.OK(p.t, p.Wait(ctx))
 }
 
 // publish posts events to the API.

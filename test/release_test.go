@@ -25,9 +25,8 @@ func TestRelease_HasOneToolchain(t *testing.T) {
 	}
 	image := regexp.MustCompile(`golang:\S+@sha256:[0-9a-f]{64}`)
 	gate, build := image.FindString(readText(t, ".github/workflows/ci.yml")), image.FindString(readText(t, "Dockerfile"))
-	if gate != build || gate == "" {
-		t.Errorf("the gate runs in %s, the image is built in %s", gate, build)
-	}
+	expect.Equal(t, gate, build, "image in which the gate runs: that of the build")
+	expect.True(t, gate != "", "the gate runs in an image")
 }
 
 // The first commands of the README must be those of the image and of the module.
@@ -42,9 +41,8 @@ func TestReadme_FirstCommandsMatchRelease(t *testing.T) {
 		t.Errorf("%q does not run the demo on port %s", args, docker[2])
 	}
 	install, run, _ := strings.Cut(strings.TrimSpace(strings.Split(lines[4], "#")[0]), " && ")
-	if install != "go install github.com/smartfeed/smartfeed@latest" || run != "smartfeed dev --demo" {
-		t.Errorf("README.md: %q does not install and run the program", lines[4])
-	}
+	expect.Equal(t, install, "go install github.com/smartfeed/smartfeed@latest", "README.md: installation")
+	expect.Equal(t, run, "smartfeed dev --demo", "README.md: command")
 }
 
 // imageCommand returns the default command of the image.

@@ -60,9 +60,8 @@ func TestServersDashboard_UsesMetricsOfRules(t *testing.T) {
 			}
 		}
 	}
-	if len(unused) > 0 || len(rules) < 25 {
-		t.Errorf("%d rules; no panel shows %v", len(rules), slices.Sorted(maps.Keys(unused)))
-	}
+	expect.Empty(t, slices.Sorted(maps.Keys(unused)), "rules that no panel shows")
+	expect.AtLeast(t, len(rules), 25, "rules")
 }
 
 // docker-compose.jmx.yml adds the tested agent, with its checksum, to the tested servers. Prometheus scrapes each of them.

@@ -26,9 +26,8 @@ func TestSystemd_UnitRunsRoles(t *testing.T) {
 			environ = append(environ, strings.Fields(expand.Replace(line))...)
 		}
 		program, command, _ := strings.Cut(expand.Replace(unit["ExecStart"][0]), " ")
-		if program != "/usr/local/bin/smartfeed" || command != string(role) {
-			t.Errorf("the unit of %s runs %s %s", role, program, command)
-		}
+		expect.Equal(t, program, "/usr/local/bin/smartfeed", "program of the unit of %s", role)
+		expect.Equal(t, command, string(role), "command of the unit of %s", role)
 		var out, problems strings.Builder
 		code := cli.Execute(t.Context(), []string{"config", "check", command}, environ, strings.NewReader(""), &out, &problems)
 		expect.Equal(t, code, 0, "%s: exit code with %s", role, &problems)

@@ -51,9 +51,7 @@ func TestAnswers(t *testing.T) {
 	for _, a := range exchanges {
 		t.Run(a.method+" "+a.route+" "+a.name, func(t *testing.T) {
 			res, body := answered(t, a)
-			if res.StatusCode != a.code {
-				t.Fatalf("got %d %.300s, want %d", res.StatusCode, body, a.code)
-			}
+			must.Equal(t, res.StatusCode, a.code, "status of %.300s", body)
 			expect.Contains(t, string(body), a.says, "body")
 			expect.False(t, strings.Contains(string(body), "secret") && a.route != "/metrics", "the answer names internals: %s", body)
 			checkHeader(t, a, res)
@@ -152,9 +150,7 @@ func TestFeatures_PassesRequest(t *testing.T) {
 	s := listen(t, f, nil)
 	roundTrip(s, "POST", "/v1/features", `{"features":["interests"],"pairs":[["user:a","pin:1"]],"at":"2026-11-20T10:00:00Z"}`)
 	at := now.Add(-2 * time.Hour)
-	if len(f.requests) != 1 {
-		t.Fatalf("got %v, want one request", f.requests)
-	}
+	must.Equal(t, len(f.requests), 1, "requests, %v", f.requests)
 	got, want := f.requests[0], feature.Request{Features: []string{"interests"}, Pairs: []feature.UserPin{{User: "user:a", Pin: "pin:1"}}, At: &at}
 	if !slices.Equal(got.Features, want.Features) || !slices.Equal(got.Pairs, want.Pairs) || got.At == nil || !got.At.Equal(at) {
 		t.Errorf("got %+v, want %+v", got, want)

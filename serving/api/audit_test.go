@@ -59,9 +59,8 @@ func TestAudit_OperatorIsTokenSubject(t *testing.T) {
 				header = append(header, "Authorization", "Bearer "+test.token)
 			}
 			res := roundTripTo(s.handler(), "POST", limit, strings.NewReader(test.body), header...)
-			if res.StatusCode != test.code || told.by != test.by {
-				t.Errorf("got %d, by %q; want %d, by %q", res.StatusCode, told.by, test.code, test.by)
-			}
+			expect.Equal(t, res.StatusCode, test.code, "status")
+			expect.Equal(t, told.by, test.by, "operator")
 			if got := log.String(); !strings.Contains(got, test.log) || !strings.Contains(got, "request=") {
 				t.Errorf("got the log\n%s\nwant %s in it", got, test.log)
 			}
@@ -101,9 +100,8 @@ func TestStream_BoundsStreamsOfOneCaller(t *testing.T) {
 		expect.Equal(t, res.StatusCode, 200, "status of the second stream")
 		third, res := open("a")
 		third.Close()
-		if res.StatusCode != 429 || res.Header.Get("Retry-After") == "" {
-			t.Errorf("third stream: got %d, want 429 with Retry-After", res.StatusCode)
-		}
+		expect.Equal(t, res.StatusCode, 429, "status of the third stream")
+		expect.True(t, res.Header.Get("Retry-After") != "", "the third stream has Retry-After")
 		other, res := open("b")
 		defer other.Close()
 		expect.Equal(t, res.StatusCode, 200, "another caller")

@@ -44,9 +44,8 @@ func TestEvents_RequireScopeOfStream(t *testing.T) {
 				}
 			}
 			res := roundTrip(s, "POST", "/v1/events", line, "Authorization", "Bearer t")
-			if res.StatusCode != want || len(f.published) != published {
-				t.Errorf("scope %q, event of %s: got %d and %d requests published, want %d and %d", scope, stream, res.StatusCode, len(f.published), want, published)
-			}
+			expect.Equal(t, res.StatusCode, want, "scope %q, event of %s: status", scope, stream)
+			expect.Equal(t, len(f.published), published, "scope %q, event of %s: requests published", scope, stream)
 			if want == http.StatusForbidden && !strings.Contains(res.Header.Get("WWW-Authenticate"), `error="insufficient_scope"`) {
 				t.Errorf("scope %q, event of %s: got the challenge %q", scope, stream, res.Header.Get("WWW-Authenticate"))
 			}

@@ -91,9 +91,8 @@ func TestLimits_OversizedRequests(t *testing.T) {
 				conn.Close()
 				<-sent
 				runtime.ReadMemStats(&after)
-				if res.StatusCode != c.code || err != nil {
-					t.Errorf("got %d, %v, want %d", res.StatusCode, err, c.code)
-				}
+				expect.Error(t, err, "", "answer")
+				expect.Equal(t, res.StatusCode, c.code, "status")
 				expect.AtMost(t, more.sent, c.reads+512<<10, "bytes that the server read")
 				expect.AtMost(t, after.TotalAlloc-before.TotalAlloc, limit, "allocated bytes")
 				expect.Equal(t, w.code(t, "/healthz"), http.StatusOK, "the next request")
@@ -127,9 +126,8 @@ func TestLimits_HeaderOfManyParts(t *testing.T) {
 		res := roundTrip(s, "GET", c.path, "", c.header...)
 		n, err := io.Copy(io.Discard, res.Body)
 		runtime.ReadMemStats(&after)
-		if res.StatusCode != c.code || err != nil {
-			t.Errorf("%s: got %d, %v, want %d", name, res.StatusCode, err, c.code)
-		}
+		expect.Error(t, err, "", "%s", name)
+		expect.Equal(t, res.StatusCode, c.code, "%s: status", name)
 		expect.AtMost(t, after.TotalAlloc-before.TotalAlloc, 8<<20, "%s: allocated bytes", name)
 		expect.AtMost(t, n, 1<<20, "%s: bytes of the answer", name)
 	}

@@ -128,9 +128,8 @@ func TestLimits_BoundBodiesOfOneCaller(t *testing.T) {
 				conn := w.send(t, "POST "+c.path+" HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+c.scope+"\r\n"+header+"\r\n\r\n")
 				chunked(conn, c.good)
 				res := readAnswer(t, conn)
-				if res.StatusCode != 429 || res.Header.Get("Retry-After") == "" {
-					t.Errorf("%s, a third body whose size is %s: got %d, want 429 with Retry-After", c.path, name, res.StatusCode)
-				}
+				expect.Equal(t, res.StatusCode, 429, "%s, status of a third body whose size is %s", c.path, name)
+				expect.True(t, res.Header.Get("Retry-After") != "", "%s: Retry-After", c.path)
 				conn.Close()
 			}
 			expect.Equal(t, w.posted(t, "other-"+c.scope, c.path, c.good), c.taken, "%s: another caller", c.path)

@@ -182,9 +182,8 @@ func TestStream_ReleasesItsSlot(t *testing.T) {
 func TestStream_HeadEnds(t *testing.T) {
 	f := &fakes{}
 	res := roundTrip(listen(t, f, nil), "HEAD", countsPath, "")
-	if res.StatusCode != 200 || f.counted > 0 {
-		t.Errorf("got %d after %d counts, want 200 and none", res.StatusCode, f.counted)
-	}
+	expect.Equal(t, res.StatusCode, 200, "status")
+	expect.Equal(t, f.counted, 0, "counts")
 }
 
 func TestStream_EndsWhenTokenExpires(t *testing.T) {
@@ -221,7 +220,6 @@ func TestStream_ServicesHaveTheirOwnLimit(t *testing.T) {
 
 func TestConfig_FewCallersCannotTakeAllStreams(t *testing.T) {
 	cfg := DefaultConfig()
-	if cfg.MaxCallerStreams*32 > cfg.MaxStreams || cfg.MaxServiceStreams*4 > cfg.MaxStreams {
-		t.Errorf("%d streams of a user and %d of a service are too many of %d", cfg.MaxCallerStreams, cfg.MaxServiceStreams, cfg.MaxStreams)
-	}
+	expect.AtMost(t, cfg.MaxCallerStreams*32, cfg.MaxStreams, "32 times the streams of a user")
+	expect.AtMost(t, cfg.MaxServiceStreams*4, cfg.MaxStreams, "four times the streams of a service")
 }

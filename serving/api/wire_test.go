@@ -123,9 +123,8 @@ func TestServer_ClosesSlowHeader(t *testing.T) {
 	onWire(t, &fakes{}, nil, func(t *testing.T, w *wire) {
 		conn := w.send(t, "GET /healthz HTTP/1.1\r\nHost: loc")
 		took, got := closedAfter(t, conn)
-		if took != w.cfg.HeaderTimeout || got != "" {
-			t.Errorf("got %q after %s, want nothing after %s", got, took, w.cfg.HeaderTimeout)
-		}
+		expect.Equal(t, took, w.cfg.HeaderTimeout, "time until the connection is closed")
+		expect.Equal(t, got, "", "answer")
 	})
 }
 
@@ -194,9 +193,8 @@ func TestServer_BoundsRequestsInFlight(t *testing.T) {
 		}
 		synctest.Wait()
 		conn, res := w.get(t, "/v1/users/user:a/feed")
-		if res.StatusCode != 503 || res.Header.Get("Retry-After") != "1" {
-			t.Errorf("third: got %d, Retry-After %q, want 503 and 1", res.StatusCode, res.Header.Get("Retry-After"))
-		}
+		expect.Equal(t, res.StatusCode, 503, "status of the third")
+		expect.Equal(t, res.Header.Get("Retry-After"), "1", "Retry-After of the third")
 		must.OK(t, conn.Close())
 		expect.Equal(t, w.code(t, "/healthz"), 200, "probe of a full server")
 		close(release)
@@ -240,9 +238,8 @@ func TestPanic_DuringAnswerClosesConnection(t *testing.T) {
 		conn, res := w.get(t, "/v1/users/user:a/feed/events")
 		defer conn.Close()
 		got, err := io.ReadAll(res.Body)
-		if err != io.ErrUnexpectedEOF || string(got) != "event: new\ndata: {\"count\":1}\n\n" {
-			t.Errorf("got %q, %v, want one event and a truncated answer", got, err)
-		}
+		expect.Equal(t, err, io.ErrUnexpectedEOF, "end of the answer")
+		expect.Equal(t, string(got), "event: new\ndata: {\"count\":1}\n\n", "answer")
 		expect.Equal(t, w.code(t, "/healthz"), 200, "next request")
 	})
 }

@@ -104,9 +104,8 @@ func TestKeys_ReloadOldSet(t *testing.T) {
 	key := ecSigner(t, "1")
 	onKeyServer(t, func(t *testing.T, p *keyServer, v *Verifier, verify func(signer) error) {
 		run(t, v)
-		if v.Ready() || p.requests.Load() != 1 {
-			t.Errorf("unavailable: got ready %v after %d requests, want false after one", v.Ready(), p.requests.Load())
-		}
+		expect.False(t, v.Ready(), "ready while the keys are unavailable")
+		expect.Equal(t, p.requests.Load(), 1, "requests while the keys are unavailable")
 		expect.Is(t, verify(key), ErrNoKeys, "never read")
 		p.put(setOf(t, key))
 		time.Sleep(retryInterval)

@@ -84,16 +84,13 @@ func TestVisit_IsNeverRepeated(t *testing.T) {
 		heard, keys = nil, nil
 		mu.Unlock()
 		client := connected(t, Config{Address: server.URL})
-		if _, err := c.call(client); err != nil { // leaves a connection open
-			t.Fatal(err)
-		}
+		must.Get(c.call(client))(t)
 		_, err := c.call(client)
 		mu.Lock()
 		requests, sent := heard, keys
 		mu.Unlock()
-		if len(requests) != c.requests || (err == nil) != (c.requests == 3) {
-			t.Errorf("%s: got %v after the requests %q, want %d of them", c.name, err, requests, c.requests)
-		}
+		expect.Equal(t, len(requests), c.requests, "%s: requests %q", c.name, requests)
+		expect.Equal(t, err == nil, c.requests == 3, "%s: success, with %v", c.name, err)
 		expect.False(t, c.name == "visit" && requests[0] != "/v1/users/user:a/feed 0 [] []", "got the visit as %q, want no body", requests[0])
 		if want := []string{"k-1", "k-1", "k-1"}; c.name == "visit with a key" && !slices.Equal(sent, want) {
 			t.Errorf("got the keys %q, want %q", sent, want)

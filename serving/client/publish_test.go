@@ -138,9 +138,7 @@ func TestPublishAll_RepeatsRequestsWithTheSameIDs(t *testing.T) {
 		}
 		expect.NoDiff(t, s.objects(), append(slices.Repeat([]string{"a b"}, 7), "c"), "objects")
 		for i, events := range s.requests[:7] {
-			if events[0].ID != s.requests[0][0].ID || events[1].ID != s.requests[0][1].ID {
-				t.Errorf("request %d has the ids %s %s, want those of the first", i, events[0].ID, events[1].ID)
-			}
+			expect.Equal(t, [2]string{events[0].ID, events[1].ID}, [2]string{s.requests[0][0].ID, s.requests[0][1].ID}, "ids of request %d", i)
 			if i == 0 {
 				continue
 			}
@@ -175,9 +173,8 @@ func TestPublishAll_RejectsEventsWithTheirReasons(t *testing.T) {
 			}
 			got = append(got, fmt.Sprint(strings.TrimPrefix(r.Event.Object, "pin:"), " ", r.Invalid, " ", reason))
 		}
-		if !slices.Equal(got, c.want) || len(s.requests) != 1 {
-			t.Errorf("%s: got %q after %d requests, want %q after one", name, got, len(s.requests), c.want)
-		}
+		expect.NoDiff(t, got, c.want, "%s", name)
+		expect.Equal(t, len(s.requests), 1, "%s: requests", name)
 	}
 }
 

@@ -45,18 +45,14 @@ func TestBreaker_OpensAndCloses(t *testing.T) {
 		} {
 			time.Sleep(s.pass)
 			done, err := b.Allow()
-			if (err != nil) != s.rejects {
-				t.Fatalf("%s: got %v, want an error: %v", s.name, err, s.rejects)
-			}
+			must.Equal(t, err != nil, s.rejects, "%s: rejected, with %v", s.name, err)
 			if err == nil {
 				if _, second := b.Allow(); second == nil && b.State() == gobreaker.StateHalfOpen {
 					t.Fatalf("%s: want one probe at a time", s.name)
 				}
 				done(s.outcome)
 			}
-			if got := b.State(); got != s.state {
-				t.Fatalf("%s: got %s, want %s", s.name, got, s.state)
-			}
+			must.Equal(t, b.State(), s.state, "%s: state", s.name)
 		}
 	})
 }
@@ -96,9 +92,8 @@ func TestAnswer_BreakerOpensWhileStoreHangs(t *testing.T) {
 				t.Fatalf("after %v: %v, missing %v", took, answer.Degraded, answer.Missing)
 			}
 		}
-		if after := runtime.NumGoroutine(); after > before || store.hits.Load() != hits {
-			t.Errorf("%d goroutines before, %d after; %d more scans", before, after, store.hits.Load()-hits)
-		}
+		expect.AtMost(t, runtime.NumGoroutine(), before, "goroutines")
+		expect.Equal(t, store.hits.Load(), hits, "scans")
 		expect.Equal(t, counted(t, metrics, "smartfeed_features_circuit_breaker_open"), 1, "gauge")
 		down.Store(false)
 		close(release)

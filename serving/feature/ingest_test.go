@@ -276,9 +276,8 @@ func TestSink_CommitsAfterWrite(t *testing.T) {
 		failed++
 		expect.AtLeast(t, w.lag(t), 1, "lag after failure %d", failed)
 	}
-	if f.hits != failed || failed != 6 {
-		t.Errorf("%d faults were hit, Run failed %d times, want 6 and 6", f.hits, failed)
-	}
+	expect.Equal(t, f.hits, failed, "faults that were hit")
+	expect.Equal(t, failed, 6, "failures of Run")
 	topicstest.Run(t, sink.Run)
 	eventually.True(t, "six actions", func() bool {
 		return one(t, w.store, "user:1", define(t, "entity: user", "aggregate: count")).Value == Number(6)

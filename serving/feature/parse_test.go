@@ -228,9 +228,7 @@ func TestParse_ReportsEveryMistakeWithItsLine(t *testing.T) {
 				t.Fatalf("parsed: %v", defs)
 			}
 			lines := strings.Split(err.Error(), "\n")
-			if len(lines) != len(tt.want) {
-				t.Fatalf("got %d mistakes, want %d:\n%v", len(lines), len(tt.want), err)
-			}
+			must.Equal(t, len(lines), len(tt.want), "mistakes:\n%v", err)
 			for i, want := range tt.want {
 				expect.Contains(t, lines[i], want, "mistake %d", i)
 			}

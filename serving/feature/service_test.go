@@ -257,9 +257,7 @@ func TestRequest_ReportsEveryProblem(t *testing.T) {
 				expect.Equal(t, len(bad.Problems), maxProblems, "problems")
 				return
 			}
-			if len(bad.Problems) != len(tt.want) {
-				t.Fatalf("got %q, want %d problems", bad.Problems, len(tt.want))
-			}
+			must.Equal(t, len(bad.Problems), len(tt.want), "problems, %q", bad.Problems)
 			for i, want := range tt.want {
 				expect.Contains(t, bad.Problems[i], want, "problem")
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/smartfeed/smartfeed/internal/tensors"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -77,9 +78,7 @@ func TestTensors(t *testing.T) {
 		}
 		data = data[size:]
 	}
-	if len(decoded.Outputs) > 0 || len(data) > 0 {
-		t.Errorf("further outputs: %v, %d bytes", decoded.Outputs, len(data))
-	}
+	expect.True(t, len(decoded.Outputs) == 0 && len(data) == 0, "no further outputs: %v, %d bytes", decoded.Outputs, len(data))
 }
 
 func TestTensors_RejectsOtherValues(t *testing.T) {

@@ -109,9 +109,8 @@ func TestRecorder_AppliesRules(t *testing.T) {
 	expect.NoDiffBut(t, cmpopts.EquateEmpty(), r.logged(t), []schemas.LoggedFeatures{user, pin}, "logged features")
 	r.sent.full = true
 	r.Record(req, answer, at)
-	if dropped, written := r.counted(t, "records_dropped_total"), r.counted(t, "records_written_total"); dropped != 2 || written != 2 {
-		t.Errorf("%v records dropped, %v written, want 2 and 2", dropped, written)
-	}
+	expect.Equal(t, r.counted(t, "records_dropped_total"), 2, "dropped records")
+	expect.Equal(t, r.counted(t, "records_written_total"), 2, "written records")
 }
 
 func TestRule_SamplesItsShare(t *testing.T) {

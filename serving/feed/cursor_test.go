@@ -92,12 +92,8 @@ func FuzzOpenCursor(f *testing.F) {
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
 		at, err := c.openFeed(text, viewer)
-		if err == nil && c.sealFeed(at) != text {
-			t.Errorf("%q opens as %+v, which is sealed as another text", text, at)
-		}
-		if err != nil && !errors.Is(err, ErrBadCursor) {
-			t.Errorf("got %v, want %v", err, ErrBadCursor)
-		}
+		expect.False(t, err == nil && c.sealFeed(at) != text, "%q opens as %+v, which is sealed as another text", text, at)
+		expect.True(t, err == nil || errors.Is(err, ErrBadCursor), "got %v, want %v", err, ErrBadCursor)
 	})
 }
 
@@ -125,9 +121,7 @@ func TestLoadKey(t *testing.T) {
 	}
 	loaders.Wait()
 	for i := range keys {
-		if len(keys[i]) != 32 || !bytes.Equal(keys[i], keys[0]) {
-			t.Errorf("loader %d got %x, the first %x", i, keys[i], keys[0])
-		}
+		expect.True(t, len(keys[i]) == 32 && bytes.Equal(keys[i], keys[0]), "loader %d got %x, the first %x", i, keys[i], keys[0])
 	}
 	expect.Equal(t, must.Get(os.Stat(file))(t).Mode().Perm(), 0o600, "mode")
 	expect.Equal(t, len(must.Get(os.ReadDir(filepath.Dir(file)))(t)), 1, "files: only the key")

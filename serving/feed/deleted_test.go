@@ -65,9 +65,8 @@ func TestService_AnswersDeletedUserUniformly(t *testing.T) {
 	checkAnswer(t, "state", state, &schemas.FeedState{Feed: "home"}, err)
 	list, err := r.List(ctx, schemas.Followee(viewer), "", "", 10)
 	checkAnswer(t, "list", list, ListPage{Items: []Pin{}, Degraded: []string{}}, err)
-	if len(r.gen.asked) > 0 || r.store.reads > 0 {
-		t.Errorf("the generator was called %d times and the store %d times, want no calls", len(r.gen.asked), r.store.reads)
-	}
+	expect.Empty(t, r.gen.asked, "calls of the generator")
+	expect.Equal(t, r.store.reads, 0, "calls of the store")
 }
 
 // The process reads the deletion before the store has it.

@@ -43,8 +43,6 @@ func TestPage_EncodesEveryTime(t *testing.T) {
 	for _, created := range []schemas.Micros{math.MinInt64, yearOne - 1, yearOne, 0, last, last + 1, math.MaxInt64} {
 		p := pinOf(&schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:1", PinContent: schemas.PinContent{Created: created}}})
 		expect.Error(t, expect.ErrorOf(json.Marshal(p)), "", "created %d", created)
-		if created >= yearOne && created <= last && schemas.MicrosOf(p.Time) != created {
-			t.Errorf("created %d: got %s", created, p.Time)
-		}
+		expect.False(t, created >= yearOne && created <= last && schemas.MicrosOf(p.Time) != created, "created %d: got %s", created, p.Time)
 	}
 }

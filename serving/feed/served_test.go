@@ -36,9 +36,8 @@ func TestLog(t *testing.T) {
 	huge := want
 	huge.Items = []schemas.ServedItem{item(strings.Repeat("x", 4<<20))}
 	outcome, err = log.Publish(t.Context(), &huge)
-	if outcome != schemas.Failed || err == nil {
-		t.Errorf("too large: got %q, %v, want %q", outcome, err, schemas.Failed)
-	}
+	expect.Equal(t, outcome, schemas.Failed, "outcome of a visit that is too large")
+	expect.Fails(t, err, "visit that is too large")
 
 	announced := schemas.UserActivity{User: viewer, Time: 5}
 	must.OK(t, log.Announce(t.Context(), &announced))
@@ -52,9 +51,8 @@ func TestLog(t *testing.T) {
 	defer cancel()
 	start := time.Now()
 	outcome, err = log.Publish(ctx, &want)
-	if outcome != schemas.Unknown || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("broker unavailable: got %q, %v, want %q", outcome, err, schemas.Unknown)
-	}
+	expect.Equal(t, outcome, schemas.Unknown, "outcome with an unavailable broker")
+	expect.Is(t, err, context.DeadlineExceeded, "unavailable broker")
 	expect.AtMost(t, time.Since(start), 20*time.Second, "duration with an unavailable broker")
 	expect.Fails(t, log.Announce(ctx, &announced), "announcement to a stopped broker")
 }

@@ -177,9 +177,8 @@ func TestPeek_ShowsNextVisitAndChangesNothing(t *testing.T) {
 				first := must.Get(r.Peek(t.Context(), viewer, "home", 5))(t)
 				second := must.Get(r.Peek(t.Context(), viewer, "home", 5))(t)
 				synctest.Wait()
-				if len(r.log.published) > 0 || len(r.gen.settled) > 0 {
-					t.Errorf("published %v and settled %v, want nothing", r.log.published, r.gen.settled)
-				}
+				expect.Empty(t, r.log.published, "published visits")
+				expect.Empty(t, r.gen.settled, "settled visits")
 				visit := must.Get(r.Visit(t.Context(), viewer, "home", 5))(t)
 				same(t, "second peek", second, first)
 				same(t, "visit", visit, first)
@@ -226,9 +225,8 @@ func TestVisit_LateAcknowledgementShowsNothingNew(t *testing.T) {
 		same(t, "items", names(page.Items), "f10 f9 f8")
 		same(t, "degraded", strings.Join(page.Degraded, " "), "served")
 		same(t, "settled", r.gen.settled, []settled{{"served-1", schemas.Unknown}})
-		if hung := r.log.fault.hits.Load(); hung != 1 || len(r.log.published) != 1 {
-			t.Errorf("%d publications hung, %d were acknowledged, want one that did both", hung, len(r.log.published))
-		}
+		expect.Equal(t, r.log.fault.hits.Load(), 1, "publications that hung")
+		expect.Equal(t, len(r.log.published), 1, "acknowledged publications")
 	})
 }
 

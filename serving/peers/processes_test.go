@@ -130,9 +130,8 @@ func TestProcesses_TimesOut(t *testing.T) {
 	address, hung := hanging(t)
 	e := &everyone{addresses: []string{address}}
 	c := newProcessClient(t, e)
-	if c.timeout != time.Second || c.processes.timeout != time.Second {
-		t.Errorf("timeouts of %s for an answer and %s for the list: want a second each", c.timeout, c.processes.timeout)
-	}
+	expect.Equal(t, c.timeout, time.Second, "timeout of an answer")
+	expect.Equal(t, c.processes.timeout, time.Second, "timeout of the list")
 	for c.timeout = 100 * time.Millisecond; hung.Load() == 0; c.timeout *= 2 { // until a call arrives within the timeout
 		heard, err := c.Processes(t.Context(), "")
 		if err != nil || len(heard) != 1 || !errors.Is(heard[0].Err, context.DeadlineExceeded) {

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tracing"
 )
 
@@ -41,15 +42,11 @@ func TestClient_TracesCalls(t *testing.T) {
 			spans := tracetest.NewSpanRecorder()
 			tracer := tracing.New(sdk.NewTracerProvider(sdk.WithSpanProcessor(spans)), 1)
 			ctx, above := tracer.Start(within(t, time.Minute), trace.SpanContext{}, "request", trace.SpanKindServer)
-			if _, err := client(t, &directory{owner: address}).Waiting(ctx, user); (err != nil) != c.failed {
-				t.Fatalf("got %v, want an error: %t", err, c.failed)
-			}
+			must.Equal(t, expect.ErrorOf(client(t, &directory{owner: address}).Waiting(ctx, user)) != nil, c.failed, "failed")
 			tracing.End(above, nil)
 
 			ended := spans.Ended()
-			if len(ended) != 2 {
-				t.Fatalf("got %d spans, want the call's and the request's", len(ended))
-			}
+			must.Equal(t, len(ended), 2, "spans: the call's and the request's")
 			call := ended[0]
 			if call.Name() != name || call.SpanKind() != trace.SpanKindClient || call.Parent().SpanID() != above.SpanContext().SpanID() {
 				t.Errorf("got span %q of kind %v below %v, want %q of a client, below the request", call.Name(), call.SpanKind(), call.Parent().SpanID(), name)

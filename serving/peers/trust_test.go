@@ -62,8 +62,7 @@ func TestClient_DoesNotCallRejectedAddresses(t *testing.T) {
 	}{{[]string{"10.0.0.0/8"}, 0}, {nil, 1}} {
 		client := newClient(t, Deps{Owners: map[string]Directory{topics.Pools: &directory{owner: address}}, Check: Config{AllowedAddresses: c.allow}.CheckAddress})
 		_, err := client.Waiting(t.Context(), user)
-		if called != c.calls || (err == nil) != (c.calls > 0) {
-			t.Errorf("allow %v: got %d calls and %v, want %d", c.allow, called, err, c.calls)
-		}
+		expect.Equal(t, called, c.calls, "allow %v: calls", c.allow)
+		expect.Equal(t, err == nil, c.calls > 0, "allow %v: success, with %v", c.allow, err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
@@ -186,9 +185,8 @@ func TestChart_ServicesAndBudgetsSelectPods(t *testing.T) {
 		expect.NoDiff(t, got, []string{role}, "%s: selected by the Service of the API", name)
 		for _, budget := range only[*policy.PodDisruptionBudget](all) {
 			got := selected(must.Get(meta.LabelSelectorAsSelector(budget.Spec.Selector))(t), pods(all))
-			if !slices.Equal(got, []string{budget.Name}) || budget.Spec.MaxUnavailable.IntValue() != 1 {
-				t.Errorf("%s: the budget %s permits %s pods of %q to be unavailable", name, budget.Name, budget.Spec.MaxUnavailable, got)
-			}
+			expect.NoDiff(t, got, []string{budget.Name}, "%s: pods of the budget", name)
+			expect.Equal(t, budget.Spec.MaxUnavailable.IntValue(), 1, "%s: unavailable pods of %s", name, budget.Name)
 		}
 	}
 }
@@ -228,9 +226,8 @@ func TestChart_InstallsAlertsAndDashboard(t *testing.T) {
 	all := objects(t, installations(t)["production"])
 	var want monitoring.PrometheusRuleSpec
 	must.OK(t, yaml.UnmarshalStrict([]byte(read(t, "deploy/monitoring/alerts.yml")), &want))
-	if diff := gocmp.Diff(want, only[*monitoring.PrometheusRule](all)[0].Spec); diff != "" || len(want.Groups[0].Rules) < 20 {
-		t.Errorf("alerts (-file +chart):\n%s", diff)
-	}
+	expect.NoDiff(t, only[*monitoring.PrometheusRule](all)[0].Spec, want, "alerts (-file +chart)")
+	expect.AtLeast(t, len(want.Groups[0].Rules), 20, "alerts")
 	installed := 0
 	for _, m := range only[*core.ConfigMap](all) {
 		if _, is := m.Data["smartfeed.json"]; !is {

@@ -241,9 +241,8 @@ features:
 		string(lookedAt):      {"pin_saves": feature.Number(7)},
 		req.Pairs[0].String(): {"pair_saves": feature.Number(2)},
 	}
-	if diff := cmp.Diff(want, got.Values); diff != "" || len(got.Missing) > 0 {
-		t.Errorf("missing %v, values as of %s (-want +got):\n%s", got.Missing, at, diff)
-	}
+	expect.NoDiff(t, got.Values, want, "values as of %s", at)
+	expect.Empty(t, got.Missing, "missing values as of %s", at)
 }
 
 // noneDeleted is an empty set of deleted users.

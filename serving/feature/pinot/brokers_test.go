@@ -251,9 +251,8 @@ func TestBrokers_OneQueryProbesFailedBroker(t *testing.T) {
 			})
 		}
 		queries.Wait()
-		if bad.hits.Load() != 2 || late.Load() != 1 {
-			t.Errorf("received %d queries, %d queries waited, want two and one", bad.hits.Load(), late.Load())
-		}
+		expect.Equal(t, bad.hits.Load(), 2, "received queries")
+		expect.Equal(t, late.Load(), 1, "queries that waited")
 	})
 }
 

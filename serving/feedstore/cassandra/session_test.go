@@ -82,9 +82,7 @@ func watch(t *testing.T, check func(s *Store, c *cluster)) {
 		check(s, c)
 		cancel()
 		running.Wait()
-		if s.Connected() || s.Answers() {
-			t.Error("has a session, or answers, after Run has returned")
-		}
+		expect.False(t, s.Connected() || s.Answers(), "has a session, or answers, after Run has returned")
 		if c.hang != nil {
 			close(c.hang)
 		}
@@ -115,9 +113,7 @@ func TestSession_ReplacedWhenDead(t *testing.T) {
 		if err != nil || second == first || second.Closed() {
 			t.Fatalf("requests do not use a new session: %v", err)
 		}
-		if !first.Closed() || !s.Answers() {
-			t.Errorf("the dead session is closed: %v, the new one answers: %v", first.Closed(), s.Answers())
-		}
+		expect.True(t, first.Closed() && s.Answers(), "the dead session is closed: %v, the new one answers: %v", first.Closed(), s.Answers())
 		after(time.Hour)
 		if now, _ := s.conn(); now != second || c.opened.Load() != 2 {
 			t.Errorf("%d sessions were opened, want 2", c.opened.Load())
@@ -135,9 +131,8 @@ func TestSession_HangingCloseBlocksNothing(t *testing.T) {
 		if second, err := s.conn(); err != nil || second == first || !s.Answers() {
 			t.Errorf("requests do not use a new session: %v", err)
 		}
-		if c.closing.Load() != 1 || first.Closed() {
-			t.Errorf("%d sessions hang while they are closed, want the first", c.closing.Load())
-		}
+		expect.Equal(t, c.closing.Load(), 1, "sessions that hang while they are closed")
+		expect.False(t, first.Closed(), "the first session is closed")
 	})
 }
 
@@ -176,9 +171,8 @@ func TestSession_KeptAfterRecovery(t *testing.T) {
 			c.address.Store(1)
 			after(2 * retryEvery)
 		}
-		if n := c.opened.Load(); n != 1 || c.failed.Load() > 0 {
-			t.Errorf("%d sessions were opened, and %d attempts failed: want 1 and 0", n, c.failed.Load())
-		}
+		expect.Equal(t, c.opened.Load(), 1, "opened sessions")
+		expect.Equal(t, c.failed.Load(), 0, "failed attempts")
 	})
 }
 
@@ -209,9 +203,8 @@ func TestClusterConfig_Settings(t *testing.T) {
 	cfg, at := DefaultConfig(), DefaultCluster()
 	cfg.Timeout, at.Hosts = 123*time.Millisecond, []string{"127.0.0.1:1"}
 	c := must.Get(clusterConfig(cfg, at))(t)
-	if c.Timeout != cfg.Timeout || c.ConnectTimeout != cfg.Timeout {
-		t.Errorf("time-outs of %s and %s, want %s", c.Timeout, c.ConnectTimeout, cfg.Timeout)
-	}
+	expect.Equal(t, c.Timeout, cfg.Timeout, "timeout")
+	expect.Equal(t, c.ConnectTimeout, cfg.Timeout, "timeout of a connection")
 	expect.Equal(t, c.Consistency, gocql.LocalQuorum, "consistency: a quorum of the data center")
 	expect.False(t, c.DefaultTimestamp, "the driver sets timestamps: a repeat would be newer than the original write")
 	expect.Equal(t, c.Keyspace, cfg.Keyspace, "keyspace: without it, queries are not routed to the replicas")

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
@@ -95,9 +95,8 @@ func join(parts []feedstore.Batch) (b feedstore.Batch) {
 // check compares every read with the model.
 func (w *world) check(rt *rapid.T, ctx context.Context, s store) {
 	equal := func(what string, got, want any, err error) {
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" || err != nil {
-			rt.Errorf("%s: %v; want -, got +:\n%s", what, err, diff)
-		}
+		expect.Error(rt, err, "", "%s", what)
+		expect.NoDiffBut(rt, cmpopts.EquateEmpty(), got, want, "%s", what)
 	}
 	rows, trimmed, err := s.Page(ctx, w.user, top, 100)
 	slices.Reverse(rows)

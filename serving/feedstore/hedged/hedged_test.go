@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
@@ -263,9 +262,8 @@ func count(t *testing.T, c prometheus.Metric) float64 {
 
 func check(t *testing.T, what string, got, want any, err error) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("%s: %v; want -, got +:\n%s", what, err, diff)
-	}
+	expect.Error(t, err, "", "%s", what)
+	expect.NoDiff(t, got, want, "%s", what)
 }
 
 func TestRead_BadPlaceIsNotHedged(t *testing.T) {
