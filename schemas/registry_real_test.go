@@ -1,7 +1,6 @@
 package schemas
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -65,9 +64,7 @@ func TestRealSecuredRegistry(t *testing.T) {
 		t.Error("it was registered all the same")
 	}
 	_, err := r.client.RegisterSchema(t.Context(), subject, sr.Schema{Schema: bad, Type: sr.TypeAvro}, -1, -1) // as another client would
-	if answer := (*sr.ResponseError)(nil); !errors.As(err, &answer) || answer.StatusCode != http.StatusConflict {
-		t.Errorf("registered past our own check: %v, want it refused by the registry", err)
-	}
+	expect.Equal(t, must.As[*sr.ResponseError](t, err).StatusCode, http.StatusConflict, "status of a registration past our own check")
 	as.Login = secure.Login{User: securetest.User, Password: "battery-staple"}
 	expect.Error(t, expect.ErrorOf(open(as).Register(t.Context(), subject, v1)), "401", "with a wrong password")
 }

@@ -209,10 +209,7 @@ func TestVerifyAccess_DetectsMissingPermissionOfServe(t *testing.T) {
 		"whole": func(topics.Grant) bool { return false }, "former": retried,
 	})
 	must.OK(t, topics.VerifyAccess(t.Context(), as("whole"), topics.RoleServe))
-	var denied *topics.AccessError
-	if err := topics.VerifyAccess(t.Context(), as("former"), topics.RoleServe); !errors.As(err, &denied) {
-		t.Fatalf("got %v, want an AccessError", err)
-	}
+	denied := must.As[*topics.AccessError](t, topics.VerifyAccess(t.Context(), as("former"), topics.RoleServe))
 	want := []topics.Grant{
 		{Kind: topics.GroupResource, Name: topics.RetriedGroup, Prefix: true, Operations: []string{topics.Read}},
 	}
@@ -239,12 +236,11 @@ func TestGrants_SufficeForServe(t *testing.T) {
 	expect.Equal(t, len(must.Get(ops.ListDeadLetters(t.Context(), serve.Kafka, streams, 10))(t)), 2, "dead letters listed")
 	expect.Equal(t, must.Get(retry(serve.Kafka))(t), 2, "dead letters retried")
 	root.SendDeadLetter(topics.Deliveries, 0, "user:a", long, 3)
-	var tooLong *api.TooLongError
 	for range 2 {
 		n, err := retry(serve.Kafka)
-		if !errors.As(err, &tooLong) || tooLong.Topic != topics.Deliveries || n != 0 || !strings.Contains(err.Error(), "Write on topic deliveries") {
-			t.Errorf("%d dead letters are retried, %v, want a missing permission to write deliveries", n, err)
-		}
+		expect.Equal(t, n, 0, "retried dead letters")
+		expect.Equal(t, must.As[*api.TooLongError](t, err).Topic, topics.Deliveries, "topic of the dead letter that is too long")
+		expect.Error(t, err, "Write on topic deliveries", "missing permission")
 	}
 	expect.Equal(t, must.Get(retry(admin))(t), 1, "dead letters retried by the role operate")
 	expect.Equal(t, len(root.Records(topics.Deliveries)), 1, "deliveries: the long one")

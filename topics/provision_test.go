@@ -1,7 +1,6 @@
 package topics_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -86,10 +85,7 @@ func TestApply_ReportsEveryConflict(t *testing.T) {
 	must.Get(adm.CreateTopic(t.Context(), 3, 1, nil, "follows"))(t)
 	must.Get(adm.CreateTopic(t.Context(), 2, 1, map[string]*string{"cleanup.policy": &wrong}, "pins"))(t)
 	_, err := topics.Apply(t.Context(), w.Kafka, want)
-	var conflict *topics.Conflict
-	if !errors.As(err, &conflict) {
-		t.Fatalf("Apply = %v, want a Conflict", err)
-	}
+	must.As[*topics.Conflict](t, err)
 	for _, text := range []string{"topic follows: partitions is 3 and must be 2", "topic pins: cleanup.policy is compact and must be delete"} {
 		expect.Contains(t, err.Error(), text, "Apply")
 	}

@@ -103,10 +103,9 @@ func TestPublish_CountsAcknowledgedEvents(t *testing.T) {
 	line := follow(1)
 	hits := topicstest.FailProduce(w.Broker(), topics.Partition(line.Key, w.Kafka.Partitions), kerr.TopicAuthorizationFailed.Code)
 	err := w.Publisher().Publish(t.Context(), []schemas.Line{line})
-	var partial *topics.PublishError
-	if !errors.As(err, &partial) || partial.Acknowledged != 0 || partial.Events != 1 || !errors.Is(err, kerr.TopicAuthorizationFailed) {
-		t.Errorf("Publish = %v, want 0 of 1 acknowledged and the brokers' error", err)
-	}
+	partial := must.As[*topics.PublishError](t, err)
+	expect.Equal(t, [2]int{partial.Acknowledged, partial.Events}, [2]int{0, 1}, "acknowledged events, of all")
+	expect.Is(t, err, kerr.TopicAuthorizationFailed, "Publish")
 	expect.True(t, hits.Load() > 0, "the fault is hit")
 }
 
@@ -121,10 +120,8 @@ func TestPublish_ReturnsWhenContextEnds(t *testing.T) {
 	eventually.True(t, "a second attempt", func() bool { return hits.Load() >= 2 })
 	cancel()
 	err := <-published
-	var partial *topics.PublishError
-	if !errors.As(err, &partial) || !errors.Is(err, context.Canceled) {
-		t.Errorf("Publish = %v, want a PublishError with the cause of the context", err)
-	}
+	must.As[*topics.PublishError](t, err)
+	expect.Is(t, err, context.Canceled, "Publish: the cause of the context")
 }
 
 func TestSend_ManyEvents(t *testing.T) {

@@ -2,9 +2,7 @@ package topics_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -36,10 +34,8 @@ func (w *wire) recreate(t *testing.T, topic string) {
 // wantChanged checks that err is a *topics.ChangedTopicError that contains a text.
 func wantChanged(t *testing.T, err error, want string) {
 	t.Helper()
-	var changed *topics.ChangedTopicError
-	if !errors.As(err, &changed) || !changed.Fatal() || !strings.Contains(err.Error(), want) {
-		t.Errorf("got %v, want a ChangedTopicError with %q", err, want)
-	}
+	expect.True(t, must.As[*topics.ChangedTopicError](t, err).Fatal(), "the error is fatal")
+	expect.Error(t, err, want, "resume")
 }
 
 // A group must not skip records that its topic lost.

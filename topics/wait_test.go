@@ -218,10 +218,9 @@ func TestWait_ReportsLag(t *testing.T) {
 	w := newWire(t)
 	w.produce(topics.Pins, numbered("a", 10)...)
 	err := w.waitChecks(t, 2, pipelineReaders...)
-	var lagging *topics.WaitError
-	if !errors.As(err, &lagging) || !errors.Is(err, errEnoughChecks) || !strings.Contains(err.Error(), "mill: 10 of pins") {
-		t.Errorf("Wait = %v, want a WaitError with mill: 10 of pins, after two checks", err)
-	}
+	must.As[*topics.WaitError](t, err)
+	expect.Is(t, err, errEnoughChecks, "Wait ends after two checks")
+	expect.Error(t, err, "mill: 10 of pins", "Wait")
 }
 
 // Nothing has been published, so no reader needs a committed offset.

@@ -2,11 +2,9 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,10 +94,8 @@ func TestTopicsPlan_FailsOnConflict(t *testing.T) {
 	w := &wire{topicstest.Bare(t, 0)}
 	must.Get(w.Admin().CreateTopic(t.Context(), 3, 1, nil, "pins"))(t)
 	_, _, err := w.smartfeed(t, "", "topics", "plan")
-	var conflict *topics.Conflict
-	if !errors.As(err, &conflict) || conflict.Topic != "pins" || conflict.Have != "3" {
-		t.Errorf("plan = %v, want the conflict", err)
-	}
+	conflict := must.As[*topics.Conflict](t, err)
+	expect.Equal(t, [2]string{conflict.Topic, conflict.Have}, [2]string{"pins", "3"}, "topic of the conflict, and its partitions")
 }
 
 func TestACLsCommand(t *testing.T) {
@@ -187,10 +183,8 @@ func TestPublish_CountsAcknowledgedEvents(t *testing.T) {
 	w := newWire(t)
 	hits := topicstest.FailProduce(w.Broker(), topics.Partition("pin:42", w.Kafka.Partitions), kerr.TopicAuthorizationFailed.Code)
 	_, _, err := w.smartfeed(t, goodLines(10), "publish")
-	var partial *topics.PublishError
-	if !errors.As(err, &partial) || partial.Acknowledged != 0 || partial.Events != 10 {
-		t.Errorf("publish = %v, want 0 of 10 certain", err)
-	}
+	partial := must.As[*topics.PublishError](t, err)
+	expect.Equal(t, [2]int{partial.Acknowledged, partial.Events}, [2]int{0, 10}, "acknowledged events, of all")
 	expect.AtLeast(t, hits.Load(), 1, "hits of the fault")
 }
 
@@ -207,10 +201,7 @@ func TestWait_NamesMissingTopic(t *testing.T) {
 	w := newWire(t)
 	must.Get(w.Admin().DeleteTopics(t.Context(), topics.RetryOrders))(t)
 	out, _, err := w.smartfeed(t, "", "wait", "--timeout", "60s", "-o", "json")
-	var missing *topics.MissingTopicsError
-	if !errors.As(err, &missing) || !slices.Equal(missing.Topics, []string{topics.RetryOrders}) {
-		t.Errorf("wait = %v, want %s missing", err, topics.RetryOrders)
-	}
+	expect.NoDiff(t, must.As[*topics.MissingTopicsError](t, err).Topics, []string{topics.RetryOrders}, "missing topics")
 	expect.Error(t, err, `"smartfeed topics apply"`, "wait: what to do")
 	expect.Contains(t, out, `"done": false`, "printed")
 }
@@ -292,9 +283,8 @@ func TestRetryDeadLetters_PublishesLongOnes(t *testing.T) {
 func TestLimitRetries_OrdersLimits(t *testing.T) {
 	w := newWire(t)
 	for _, scope := range []string{"nothing/x", "dead-letters"} {
-		if err := ops.LimitRetries(t.Context(), w.Kafka, w.Streams, schemas.RetryLimit{Scope: scope, Rate: 1}, "ann"); !errors.As(err, new(*schemas.BadRecordError)) {
-			t.Errorf("limit %s: got %v, want a wrong scope", scope, err)
-		}
+		err := ops.LimitRetries(t.Context(), w.Kafka, w.Streams, schemas.RetryLimit{Scope: scope, Rate: 1}, "ann")
+		must.As[*schemas.BadRecordError](t, err)
 	}
 	want := []schemas.RetryLimit{{Scope: "pins/objects", Priority: 3}, {Scope: "pins", Rate: -1}}
 	for _, limit := range want {

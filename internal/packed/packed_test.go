@@ -79,10 +79,8 @@ func TestNewVersionReader(t *testing.T) {
 		t.Errorf("got %q, %v, want a", got, r.End())
 	}
 	r = NewVersionReader(row, 3)
-	var other *VersionError
-	if got := Text[string](r); got != "" || !errors.As(r.End(), &other) || *other != (VersionError{Got: 2, Want: 3}) {
-		t.Errorf("another version: got %q, %v, want a *VersionError", got, r.End())
-	}
+	expect.Equal(t, Text[string](r), "", "text of another version")
+	expect.Equal(t, *must.As[*VersionError](t, r.End()), VersionError{Got: 2, Want: 3}, "another version")
 	expect.Is(t, NewVersionReader(nil, 0).End(), ErrTorn, "an empty row")
 }
 

@@ -1,7 +1,6 @@
 package packed
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,10 +44,8 @@ func TestDecode_ReturnsEncodedRowOrError(t *testing.T) {
 		}
 		expect.Is(t, expect.ErrorOf(Decode[visit](append(b, 0))), ErrTorn, "one byte more")
 		b[0] = 4
-		var version *VersionError
-		if _, err := Decode[visit](b); !errors.As(err, &version) || *version != (VersionError{Got: 4, Want: 3}) {
-			t.Errorf("version 4: got %v, want a *VersionError", err)
-		}
+		version := must.As[*VersionError](t, expect.ErrorOf(Decode[visit](b)))
+		expect.Equal(t, *version, VersionError{Got: 4, Want: 3}, "version 4")
 	})
 }
 

@@ -1,7 +1,6 @@
 package fanout
 
 import (
-	"errors"
 	"math"
 	"testing"
 
@@ -28,8 +27,5 @@ func TestEdge_ReadsBackItsWeight(t *testing.T) {
 		expect.Equal(t, must.Get(parseEdge(edgeValue(want)))(t), want, "edge")
 	}
 	expect.Is(t, expect.ErrorOf(parseEdge(edgeValue(2)[:4])), packed.ErrTorn, "truncated")
-	var version *packed.VersionError
-	if _, err := parseEdge([]byte{9, 0, 0, 0, 0}); !errors.As(err, &version) {
-		t.Errorf("version 9: got %v, want a *VersionError", err)
-	}
+	must.As[*packed.VersionError](t, expect.ErrorOf(parseEdge([]byte{9, 0, 0, 0, 0})))
 }

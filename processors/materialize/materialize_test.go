@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -245,10 +244,9 @@ func TestRefill_RestoresLostRows(t *testing.T) {
 		return len(got)
 	}
 	stop := fill(openStore(t))
-	var working *ops.MembersError
-	if _, err := ops.Refill(t.Context(), w.Kafka, "standby"); !errors.As(err, &working) || working.Group != group || working.Members != 1 {
-		t.Errorf("Refill while the sink runs: got %v, want a MembersError", err)
-	}
+	working := must.As[*ops.MembersError](t, expect.ErrorOf(ops.Refill(t.Context(), w.Kafka, "standby")))
+	expect.Equal(t, working.Group, group, "group that prevents Refill while the sink runs")
+	expect.Equal(t, working.Members, 1, "members of the group")
 	expect.Equal(t, w.lag(group), 0, "lag after a refusal")
 	must.OK(t, stop())
 
@@ -287,10 +285,8 @@ func TestSink_StopsAtARetentionGap(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
 	defer cancel()
 	err := sink.Run(ctx)
-	var changed *topics.ChangedTopicError
-	if !errors.As(err, &changed) || !strings.Contains(err.Error(), `run "smartfeed feed-store refill --store standby"`) {
-		t.Errorf("got %v, want a ChangedTopicError that names the command", err)
-	}
+	must.As[*topics.ChangedTopicError](t, err)
+	expect.Error(t, err, `run "smartfeed feed-store refill --store standby"`, "Run")
 	must.Get(ops.Refill(t.Context(), w.Kafka, "standby"))(t)
 	must.OK(t, running(t, sink)())
 }

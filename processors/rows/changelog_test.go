@@ -2,9 +2,7 @@ package rows
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -49,10 +47,9 @@ func TestChangelog_LostRecordsStopTheGroup(t *testing.T) {
 			in := c.lose(t, w, dir)
 			for range 3 { // a start must not write anything that lets the next one succeed
 				err := w.runUntil(t, newRunner(t, w, in, w.counter("t-in")))
-				var fatal *FatalError
-				if !errors.As(err, &fatal) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), wantRemedy) {
-					t.Errorf("Run: %v, want a fatal error with %q and a remedy", err, c.want)
-				}
+				must.As[*FatalError](t, err)
+				expect.Error(t, err, c.want, "Run")
+				expect.Error(t, err, wantRemedy, "Run")
 			}
 			w.emittedOnce(t, 20)
 		})

@@ -2,7 +2,6 @@ package rows
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -110,7 +109,6 @@ func (w *wire) readsUpTo(t *testing.T, partition int32, at int64) {
 	}
 	must.OK(t, err)
 	_, _, err = l.Read(t.Context(), "t-in", partition, at)
-	if large := new(kgo.ErrDecompressTooLarge); !errors.As(err, &large) || large.Offset != at || large.NextOffset != at+1 {
-		t.Errorf("read the batch: %v, want an error that it is too large", err)
-	}
+	large := must.As[*kgo.ErrDecompressTooLarge](t, err)
+	expect.Equal(t, [2]int64{large.Offset, large.NextOffset}, [2]int64{at, at + 1}, "offsets of the batch that is too large, and of the next")
 }

@@ -239,10 +239,10 @@ func TestDisk_RefusedWritesStopTheGroup(t *testing.T) {
 			before := len(w.Records("t-out"))
 			w.send(t, "t-in", 10, 10, func(i int) string { return ownerIn(0) })
 			eventually.True(t, "it has stopped", func() bool { return !r.Status().Joined })
-			var disk *DiskError
-			if err := stop(); !errors.As(err, &disk) || !errors.Is(err, refusal) || !strings.Contains(err.Error(), dir) {
-				t.Errorf("Run: %v, want a DiskError that names %s", err, dir)
-			}
+			err := stop()
+			must.As[*DiskError](t, err)
+			expect.Is(t, err, refusal, "Run")
+			expect.Error(t, err, dir, "Run")
 			expect.Is(t, r.Run(t.Context()), refusal, "Run on the same disk")
 			expect.Equal(t, len(w.Records("t-out")), before, "records emitted when the disk refuses")
 			refuses.Store(false)

@@ -125,10 +125,9 @@ func TestView_NotOwner(t *testing.T) {
 	notHere := func(when string) {
 		t.Helper()
 		err := r.View().Read(t.Context(), "user:1", func(Snapshot) error { return nil })
-		var gone *NotOwnerError
-		if !errors.As(err, &gone) || gone.Group != "t" || gone.Owner != "user:1" || gone.Partition != r.partitionOf("user:1") {
-			t.Errorf("%s: %v, want a NotOwnerError", when, err)
-		}
+		gone := must.As[*NotOwnerError](t, err)
+		expect.Equal(t, [2]string{gone.Group, gone.Owner}, [2]string{"t", "user:1"}, "%s: group and owner", when)
+		expect.Equal(t, gone.Partition, r.partitionOf("user:1"), "%s: partition", when)
 	}
 	session := func() (number uint64, since time.Time) {
 		eventually.True(t, "this process owns the partition", func() bool {

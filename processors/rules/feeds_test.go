@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -78,10 +77,7 @@ func TestFeeds_UnmarshalListsAllProblems(t *testing.T) {
       - {feed: home, shar: 1}
   d: 7
 `)
-	var types *yaml.TypeError
-	if !errors.As(err, &types) {
-		t.Fatalf("got %v, want a *yaml.TypeError", err)
-	}
+	types := must.As[*yaml.TypeError](t, err)
 	want := []string{
 		"line 2: field memry not found", "line 2: field auther not found", "line 7: cannot unmarshal !!int `7` into rules.Feed",
 		"line 4: cannot unmarshal !!str `many` into int", "line 6: field shar not found",

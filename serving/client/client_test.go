@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/goleak"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
@@ -121,11 +122,7 @@ func TestGet_ReturnsProblem(t *testing.T) {
 		"redirect": {Status: 302, Title: "Found", RequestID: "r-1"},
 	} {
 		_, err := c.Get(t.Context(), nil, path)
-		var got *Error
-		if !errors.As(err, &got) || got.Status != want.Status || got.Title != want.Title || got.Detail != want.Detail ||
-			got.RequestID != want.RequestID || got.RetryAfter != want.RetryAfter || !slices.Equal(got.Errors, want.Errors) {
-			t.Errorf("%s: got %+v, %v, want %+v", path, got, err, want)
-		}
+		expect.NoDiffBut(t, cmpopts.EquateEmpty(), *must.As[*Error](t, err), want, "%s", path)
 		expect.Omits(t, err.Error(), "canary", "%s: error", path)
 	}
 }

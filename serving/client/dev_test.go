@@ -2,7 +2,6 @@ package client_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -79,10 +78,8 @@ func TestDev_RepeatedBatchHasOneEffect(t *testing.T) {
 	slices.Sort(got)
 	expect.NoDiff(t, got, want, "feed")
 	page = must.Get(c.Visit(t.Context(), reader, client.VisitOptions{Limit: 2}))(t)
-	var refused *client.Error
-	if _, err := c.Older(t.Context(), author, *page.Next, 0); !errors.As(err, &refused) || refused.Status != http.StatusBadRequest {
-		t.Errorf("the cursor of another user: got %v, want 400", err)
-	}
+	refused := must.As[*client.Error](t, expect.ErrorOf(c.Older(t.Context(), author, *page.Next, 0)))
+	expect.Equal(t, refused.Status, http.StatusBadRequest, "status of the cursor of another user")
 	eventually.True(t, "five saves in a feature", func() bool {
 		answer, err := c.Features(t.Context(), client.FeaturesRequest{Features: []string{"interests_24h"}, Users: []string{reader}})
 		return err == nil && string(answer.Values[reader]["interests_24h"]) == `{"interest:tea":5}`

@@ -131,9 +131,8 @@ func TestAttributes(t *testing.T) {
 	cards, _ := serviceOf{store: cardAlone{}}.start(t)
 	got = must.Get(cards.Attributes(t.Context(), AttributesRequest{Pins: []schemas.PinID{"pin:1"}}))(t)
 	expect.Contains(t, string(must.Get(json.Marshal(got.Pins["pin:1"]))(t)), `"attributes":{}`, "attributes of a pin with a card alone")
-	var bad *RequestError
 	for _, req := range []AttributesRequest{{}, {Pins: []schemas.PinID{"user:1"}}} {
-		expect.True(t, errors.As(expect.ErrorOf(s.Attributes(t.Context(), req)), &bad), "%v: a RequestError", req)
+		must.As[*RequestError](t, expect.ErrorOf(s.Attributes(t.Context(), req)))
 	}
 	down, _ := serviceOf{store: &faulty{Store: empty{}, pins: func(context.Context) error { return errors.New("down") }}}.start(t)
 	got = must.Get(down.Attributes(t.Context(), AttributesRequest{Pins: []schemas.PinID{"pin:1"}}))(t)

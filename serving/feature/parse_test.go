@@ -2,7 +2,6 @@ package feature
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -232,10 +231,7 @@ func TestParse_ReportsEveryMistakeWithItsLine(t *testing.T) {
 			for i, want := range tt.want {
 				expect.Contains(t, lines[i], want, "mistake %d", i)
 			}
-			var m *DefinitionError
-			if !errors.As(err, &m) || m.Line < 1 {
-				t.Errorf("got %#v, want a mistake with a line", m)
-			}
+			expect.AtLeast(t, must.As[*DefinitionError](t, err).Line, 1, "line of the mistake")
 		})
 	}
 }

@@ -248,11 +248,7 @@ func TestRequest_ReportsEveryProblem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var req Request
 			must.OK(t, json.Unmarshal([]byte(tt.request), &req))
-			_, err := s.Answer(t.Context(), req)
-			var bad *RequestError
-			if !errors.As(err, &bad) {
-				t.Fatalf("got %v, want a RequestError", err)
-			}
+			bad := must.As[*RequestError](t, expect.ErrorOf(s.Answer(t.Context(), req)))
 			if tt.want == nil {
 				expect.Equal(t, len(bad.Problems), maxProblems, "problems")
 				return

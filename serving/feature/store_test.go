@@ -330,10 +330,7 @@ func TestRead_RejectsOtherVersion(t *testing.T) {
 		return db.Set(actionKey(nil, "user:1", floor(now), "x"), []byte{rowVersion - 1}, pebble.Sync)
 	}))
 	_, _, err := s.Actions(t.Context(), "user:1", Span{AsOf: now, Now: now}, []Definition{{Aggregate: Count, Window: time.Hour}})
-	var other *packed.VersionError
-	if !errors.As(err, &other) || *other != (packed.VersionError{Got: rowVersion - 1, Want: rowVersion}) {
-		t.Errorf("got %v, want both versions", err)
-	}
+	expect.Equal(t, *must.As[*packed.VersionError](t, err), packed.VersionError{Got: rowVersion - 1, Want: rowVersion}, "versions")
 }
 
 func TestScan_EndsWithContext(t *testing.T) {

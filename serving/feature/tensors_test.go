@@ -3,7 +3,6 @@ package feature
 import (
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -85,9 +84,7 @@ func TestTensors_RejectsOtherValues(t *testing.T) {
 	defs := must.Get(Parse("f", []byte(tensorDefinitions)))(t)
 	for want, features := range map[string][]string{"the values of g have no tensor: want a number or a sequence": {"n", "g"}, `"x" is not defined`: {"x"}} {
 		_, _, err := Answer{}.Tensors(defs, Request{Features: features, Users: []schemas.UserID{"user:a"}})
-		var bad *RequestError
-		if !errors.As(err, &bad) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: got %v, want %q", features, err, want)
-		}
+		must.As[*RequestError](t, err)
+		expect.Error(t, err, want, "%v", features)
 	}
 }

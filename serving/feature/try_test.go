@@ -74,11 +74,7 @@ func TestTry_ReportsEveryProblem(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := s.Try(t.Context(), tt.req)
-			var bad *RequestError
-			if !errors.As(err, &bad) {
-				t.Fatalf("got %v, want a *RequestError", err)
-			}
+			bad := must.As[*RequestError](t, expect.ErrorOf(s.Try(t.Context(), tt.req)))
 			for i, want := range tt.want {
 				if i >= len(bad.Problems) || !strings.HasPrefix(bad.Problems[i], want) {
 					t.Errorf("got %q, want %q first", bad.Problems, tt.want)

@@ -172,10 +172,8 @@ func TestFiles_RejectRecreatedTopic(t *testing.T) {
 	w.Apply()
 	w.produce(t, 0, 90) // more than before, so that the old offsets exist in the new topic
 	err := w.run(t, w.files(t, dir, &deadLetters{}))
-	var changed *topics.ChangedTopicError
-	if !errors.As(err, &changed) || !changed.Fatal() || !strings.Contains(err.Error(), "move the content of "+dir) {
-		t.Errorf("got %v, want a ChangedTopicError with the directory to move", err)
-	}
+	expect.True(t, must.As[*topics.ChangedTopicError](t, err).Fatal(), "the error is fatal")
+	expect.Error(t, err, "move the content of "+dir, "run")
 	expect.NoDiff(t, filed(t, dir), once(40), "the files have changed")
 	for _, day := range must.Get(filepath.Glob(filepath.Join(dir, "date=*")))(t) {
 		must.OK(t, os.Rename(day, filepath.Join(t.TempDir(), filepath.Base(day))))

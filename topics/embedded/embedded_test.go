@@ -2,7 +2,6 @@ package embedded_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -131,11 +130,8 @@ func TestRegistry_RejectsDeletes(t *testing.T) {
 func TestStart_RejectsLockedDirectory(t *testing.T) {
 	dir := t.TempDir()
 	start(t, config(dir))
-	_, err := embedded.Start(t.Context(), config(dir), nil)
-	var locked *embedded.LockedError
-	if !errors.As(err, &locked) || locked.Dir != dir {
-		t.Errorf("Start = %v, want a LockedError of %s", err, dir)
-	}
+	locked := must.As[*embedded.LockedError](t, expect.ErrorOf(embedded.Start(t.Context(), config(dir), nil)))
+	expect.Equal(t, locked.Dir, dir, "locked directory")
 }
 
 func TestStart_NamesPortInUse(t *testing.T) {

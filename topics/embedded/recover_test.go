@@ -3,7 +3,6 @@ package embedded_test
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -246,10 +245,10 @@ func TestRecovery_RebuildsIndex(t *testing.T) {
 
 func wantFull(t *testing.T, err error, cfg embedded.Config) {
 	t.Helper()
-	var full *embedded.FullError
-	if !errors.As(err, &full) || full.Dir != cfg.Dir || full.Max != cfg.MaxBytes || full.Bytes <= cfg.MaxBytes {
-		t.Errorf("got %v, want a FullError of %s", err, cfg.Dir)
-	}
+	full := must.As[*embedded.FullError](t, err)
+	expect.Equal(t, full.Dir, cfg.Dir, "full directory")
+	expect.Equal(t, full.Max, cfg.MaxBytes, "limit of the directory")
+	expect.AtLeast(t, full.Bytes, cfg.MaxBytes+1, "bytes of the directory")
 }
 
 func TestServer_StopsWhenDirectoryIsFull(t *testing.T) {

@@ -68,11 +68,8 @@ func TestRegistry_DiscardsFailedRegistrations(t *testing.T) {
 			})
 			register(t, url, "a", `"string"`)
 			full = c.full
-			var answer *sr.ResponseError
 			_, err := clientOf(t, url+c.path).RegisterSchema(t.Context(), c.subject, c.schema, -1, -1)
-			if !errors.As(err, &answer) || answer.StatusCode != c.status {
-				t.Errorf("the registration: %v, want status %d", err, c.status)
-			}
+			expect.Equal(t, must.As[*sr.ResponseError](t, err).StatusCode, c.status, "status of the registration")
 			expect.Equal(t, c.full, refused == 1, "one write was refused, of %d failed", refused)
 			full = false
 			expect.Fails(t, expect.ErrorOf(clientOf(t, url).LookupSchema(t.Context(), c.subject, c.schema)), "schema of %s", c.subject)

@@ -3,6 +3,7 @@ package must
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 )
 
@@ -27,6 +28,15 @@ func Get[V any](v V, err error) func(T) V {
 		OK(t, err)
 		return v
 	}
+}
+
+// As returns the error of a type in the tree of err, and ends the test if there is none: must.As[*fs.PathError](t, err).
+func As[E error](t T, err error) (as E) {
+	t.Helper()
+	if !errors.As(err, &as) {
+		t.Fatal(fmt.Sprintf("got error %v, want a %T", err, as))
+	}
+	return as
 }
 
 // Equal ends the test if got is not want. format and args describe the result.
