@@ -22,6 +22,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/logtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/otlptest"
 	"github.com/smartfeed/smartfeed/processors/external"
@@ -108,7 +109,7 @@ func setSecrets(v reflect.Value) (n int) {
 // outputs collects everything that is visible to users and operators.
 type outputs struct {
 	t *testing.T
-	logBuffer
+	logtest.Log
 }
 
 func (s *outputs) note(what, text string) {
@@ -155,7 +156,7 @@ func TestSecrets_AreInNoOutput(t *testing.T) {
 	cfg.Admin = freeAddress(t)
 	s := &outputs{t: t}
 	options := &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: errorText}
-	p := startLogging(t, cfg, slog.New(slog.NewTextHandler(&s.logBuffer, options)), everything())
+	p := startLogging(t, cfg, slog.New(slog.NewTextHandler(&s.Log, options)), everything())
 
 	signed := func(args ...string) string {
 		return newToken(t, file, append(args, "--auth.audience", "smartfeed")...)
@@ -181,12 +182,12 @@ func TestSecrets_AreInNoOutput(t *testing.T) {
 	collector.Says(http.StatusUnauthorized)
 	eventually.True(t, "the log has the collector's error", func() bool {
 		s.request(base, "/v1/users/user:ada/feed", ada)
-		return s.contains("401") && s.contains("cannot read the key set")
+		return s.Contains("401") && s.Contains("cannot read the key set")
 	})
 	p.stop()
 	s.note("spans", fmt.Sprint(collector.Spans()))
 	for _, token := range []string{canary, ada, operator} {
-		expect.False(t, s.contains(token), "the output contains the token %.20q", token)
+		expect.False(t, s.Contains(token), "the output contains the token %.20q", token)
 	}
 }
 

@@ -3,29 +3,11 @@ package app
 import (
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/logtest"
 )
-
-// logBuffer is a log that tests can read.
-type logBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (s *logBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
-}
-
-func (s *logBuffer) contains(what string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strings.Contains(s.text.String(), what)
-}
 
 // A serving process starts without its external stores, reports which are missing, and serves degraded feeds and features
 // with the reasons.
@@ -35,7 +17,7 @@ func TestServe_StartsWithoutStores(t *testing.T) {
 	unreachable := []string{"127.0.0.1:1"}
 	cfg.FeedStore.Cassandra.Primary.Hosts = unreachable
 	cfg.Pinot.Brokers, cfg.Pinot.Controller = unreachable, unreachable[0]
-	log := new(logBuffer)
+	log := new(logtest.Log)
 	s := launch(t, cfg, slog.New(slog.NewTextHandler(log, nil)), serving())
 	for _, c := range []struct{ path, body, want string }{
 		{"/readyz", "", "no feed store is reachable"},
@@ -47,5 +29,5 @@ func TestServe_StartsWithoutStores(t *testing.T) {
 			return strings.Contains(body, c.want)
 		})
 	}
-	eventually.True(t, "the log reports the unavailable feed store", func() bool { return log.contains("feed store cannot be reached") })
+	eventually.True(t, "the log reports the unavailable feed store", func() bool { return log.Contains("feed store cannot be reached") })
 }

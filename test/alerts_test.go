@@ -24,6 +24,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/smartfeed/smartfeed/app"
+	"github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
@@ -215,7 +216,7 @@ func TestRunbooks_HaveValidQueries(t *testing.T) {
 // latencies, because they depend on the load of the machine, but the buckets that they name must exist.
 func TestAlerts_AreSilentForHealthyProcess(t *testing.T) {
 	cfg := testConfig(t)
-	cfg.Admin = freeAddress(t)
+	cfg.Admin = child.FreeAddress(t)
 	p := start(t, app.Dev, cfg)
 	publishViews := func(n int) {
 		var events []map[string]any

@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/app"
+	"github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -40,7 +41,7 @@ func exampleTools(t *testing.T) string {
 // startWeb runs examples/web in front of a product until the test ends, and returns its URL.
 func startWeb(t *testing.T, p *product) string {
 	t.Helper()
-	program, address := filepath.Join(t.TempDir(), "web"), freeAddress(t)
+	program, address := filepath.Join(t.TempDir(), "web"), child.FreeAddress(t)
 	if out, err := exec.Command("go", "build", "-o", program, "./examples/web").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}

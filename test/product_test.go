@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/app"
 	"github.com/smartfeed/smartfeed/internal/cli"
+	"github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/tools/simulate"
@@ -39,16 +39,8 @@ func testConfig(t *testing.T) app.Config {
 	cfg := app.DefaultConfig()
 	cfg.Feed.GeneratorTimeout, cfg.Feed.ReadTimeout, cfg.Feed.CatchUpTimeout, cfg.Feed.AckTimeout = timeout, timeout, timeout, timeout
 	cfg.Feature.Timeout = timeout
-	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = t.TempDir(), freeAddress(t), []string{"127.0.0.1:0"}, freeAddress(t)
+	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = t.TempDir(), child.FreeAddress(t), []string{"127.0.0.1:0"}, child.FreeAddress(t)
 	return cfg
-}
-
-// freeAddress returns an address on which no process listens.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // start runs a role until the test ends, and waits until it is ready.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/app"
+	"github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -41,7 +41,7 @@ func start(t *testing.T) *system {
 	if os.Getenv(realVariable) == "" {
 		t.Skipf("set %s to 1 to start PostgreSQL and Connect", realVariable)
 	}
-	s := &system{T: t, broker: freeAddress(t)}
+	s := &system{T: t, broker: child.FreeAddress(t)}
 	cfg := app.DefaultConfig()
 	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", []string{s.broker}, "127.0.0.1:0"
 	cfg.Feed.GeneratorTimeout, cfg.Feed.AckTimeout = 10*time.Second, 10*time.Second // for busy machines
@@ -54,13 +54,6 @@ func start(t *testing.T) *system {
 	s.services("start", "postgres")
 	s.sql(string(must.Get(os.ReadFile("schema.sql"))(t)))
 	return s
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // background runs a function until the test ends, or until the returned function is called.

@@ -52,14 +52,6 @@ func action(user schemas.UserID, verb schemas.Verb, at time.Time, id string, f s
 	}
 }
 
-func values[T any](records []proctest.Record[T]) []T {
-	list := make([]T, len(records))
-	for i, r := range records {
-		list[i] = *r.Value
-	}
-	return list
-}
-
 func TestAction_JoinedWithNewestProfile(t *testing.T) {
 	w := start(t, actors.DefaultConfig())
 	at := now()
@@ -89,8 +81,8 @@ func TestAction_JoinedWithNewestProfile(t *testing.T) {
 	want[1].ActorAttributes = schemas.ActorAttributes{
 		Interests: []schemas.InterestID{"interest:x"}, Embedding: []float32{1, 2}, Attributes: map[string]string{"profile": "second"},
 	}
-	expect.NoDiffBut(t, cmpopts.EquateEmpty(), values(proctest.Drain(w, w.Streams.ActionsEnriched)), want, "actions")
-	deadLetters := values(proctest.Drain(w, w.Streams.DeadLetters))
+	expect.NoDiffBut(t, cmpopts.EquateEmpty(), proctest.Values(proctest.Drain(w, w.Streams.ActionsEnriched)), want, "actions")
+	deadLetters := proctest.Values(proctest.Drain(w, w.Streams.DeadLetters))
 	if len(deadLetters) != 1 || deadLetters[0].Reason != `action: key "user:other": want the actor "user:eve"` {
 		t.Errorf("dead letters: got %v, want only the action under another key", deadLetters)
 	}
@@ -105,11 +97,11 @@ func TestUser_FutureProfileIsDeadLetter(t *testing.T) {
 	w.WaitIdle()
 	proctest.Publish(w, w.Streams.ActionsJoined, "user:eve", action("user:eve", schemas.Click, arrival, "1", schemas.Facets{}))
 	w.WaitIdle()
-	known := values(proctest.Drain(w, w.Streams.ActionsEnriched))
+	known := proctest.Values(proctest.Drain(w, w.Streams.ActionsEnriched))
 	if len(known) != 1 || known[0].ActorAttributes.Attributes["profile"] != "latest" {
 		t.Errorf("got %+v, want the profile with the latest valid time", known)
 	}
-	deadLetters := values(proctest.Drain(w, w.Streams.DeadLetters))
+	deadLetters := proctest.Values(proctest.Drain(w, w.Streams.DeadLetters))
 	if len(deadLetters) != 1 || deadLetters[0].Topic != topics.Users || !strings.HasPrefix(deadLetters[0].Reason, "time: ") {
 		t.Errorf("dead letters: got %v, want only the profile with a future time", deadLetters)
 	}
@@ -134,14 +126,14 @@ func TestUser_DeleteDropsLaterRecords(t *testing.T) {
 	w.WaitIdle()
 
 	want := []schemas.DeletedUser{{User: "user:eve", Time: schemas.MicrosOf(at.Add(-time.Hour))}}
-	expect.NoDiff(t, values(proctest.Drain(w, w.Streams.UsersDeleted)), want, "deleted users")
+	expect.NoDiff(t, proctest.Values(proctest.Drain(w, w.Streams.UsersDeleted)), want, "deleted users")
 	expect.Equal(t, len(proctest.Drain(w, w.Streams.ActionsEnriched)), 3, "actions forwarded: the 3 before the delete")
 	rows := w.Rows(topics.Actors, "")
 	if len(rows) != 1 || rows[0].Owner != "user:eve" || bytes.Contains(rows[0].Value, []byte("interest:x")) {
 		t.Errorf("rows: got %v, want only the delete", rows)
 	}
 	sentOf := func(user schemas.UserID) (n int) {
-		for _, a := range values(proctest.Drain(w, w.Streams.Affinities)) {
+		for _, a := range proctest.Values(proctest.Drain(w, w.Streams.Affinities)) {
 			if a.User == user {
 				n++
 			}
@@ -164,7 +156,7 @@ func TestAffinities_SentAtMostOncePerInterval(t *testing.T) {
 	at := now()
 	const n, bursts = 20, 3
 	last := func() schemas.Affinities {
-		all := values(proctest.Drain(w, w.Streams.Affinities))
+		all := proctest.Values(proctest.Drain(w, w.Streams.Affinities))
 		return all[len(all)-1]
 	}
 	for b := range bursts {
@@ -181,7 +173,7 @@ func TestAffinities_SentAtMostOncePerInterval(t *testing.T) {
 	}
 	// Both are clicked each time; the others tie and follow in the order of their ids.
 	want := []schemas.ID{"interest:x", "user:ada", "interest:0"}
-	all := values(proctest.Drain(w, w.Streams.Affinities))
+	all := proctest.Values(proctest.Drain(w, w.Streams.Affinities))
 	var got []schemas.ID
 	for _, a := range last().Top {
 		got = append(got, a.Facet)
@@ -218,7 +210,7 @@ func TestAffinities_WithoutUndoneActions(t *testing.T) {
 	act(2*cfg.EmitInterval, many)
 	act(4*cfg.EmitInterval, few)
 
-	all := values(proctest.Drain(w, w.Streams.Affinities))
+	all := proctest.Values(proctest.Drain(w, w.Streams.Affinities))
 	if len(all) != 2 || len(all[1].Top) != 1 || math.Round(all[1].Top[0].Value) != 2 {
 		t.Errorf("sent %+v, want twice the affinity for the author, last after two actions", all)
 	}
@@ -251,7 +243,7 @@ func TestAffinities_SentOnceIfActionPrecedesTick(t *testing.T) {
 	tick(4 * cfg.EmitInterval) // no change to send
 	act(5 * cfg.EmitInterval)
 
-	all := values(proctest.Drain(w, w.Streams.Affinities))
+	all := proctest.Values(proctest.Drain(w, w.Streams.Affinities))
 	checkApart(t, all, cfg.EmitInterval)
 	var sent []time.Duration
 	var sums []float64
@@ -285,7 +277,7 @@ func TestEdgeWeight_ChangesInStepsAndDecays(t *testing.T) {
 	}
 	w.Eventually("the weight has decayed to 1", func() bool { m := moves(); return len(m) > 0 && m[len(m)-1] == 1 })
 	expect.NoDiff(t, moves(), []float32{1.5, 1}, "weights")
-	all := values(proctest.Drain(w, w.Streams.EdgeWeights))
+	all := proctest.Values(proctest.Drain(w, w.Streams.EdgeWeights))
 	faded := all[1].Time.Time().Sub(at)
 	expect.AtLeast(t, faded, time.Duration(math.Log2(7/2.4)*float64(cfg.AffinityHalfLife)), "time until the decay")
 }
@@ -306,7 +298,7 @@ func TestTrim_RemovesWeakFacets(t *testing.T) {
 	}
 	w.WaitIdle()
 	weights := map[schemas.Followee]float32{}
-	for _, e := range values(proctest.Drain(w, w.Streams.EdgeWeights)) {
+	for _, e := range proctest.Values(proctest.Drain(w, w.Streams.EdgeWeights)) {
 		weights[e.Followee] = e.Weight
 	}
 	left := 0
@@ -357,14 +349,14 @@ func TestActors_ExactlyOnceThroughKills(t *testing.T) {
 	}
 	w.WaitIdle()
 	seen := map[string]bool{}
-	for _, e := range values(proctest.Drain(w, w.Streams.ActionsEnriched)) {
+	for _, e := range proctest.Values(proctest.Drain(w, w.Streams.ActionsEnriched)) {
 		expect.False(t, seen[e.ID], "action %s was forwarded twice", e.ID)
 		seen[e.ID] = true
 	}
 	expect.NoDiff(t, len(seen), users*perUser*rounds, "actions forwarded")
 	last := map[schemas.UserID]float64{}
 	w.Eventually("the affinities include all actions", func() bool {
-		for _, a := range values(proctest.Drain(w, w.Streams.Affinities)) {
+		for _, a := range proctest.Values(proctest.Drain(w, w.Streams.Affinities)) {
 			since := a.Time.Time().Sub(base).Hours()
 			last[a.User] = a.Top[0].Value * math.Exp2(since/cfg.AffinityHalfLife.Hours())
 		}
@@ -392,7 +384,7 @@ func TestAction_JoinsAndEmbeddings(t *testing.T) {
 	w.WaitIdle()
 
 	got := map[string]schemas.EnrichedAction{}
-	for _, a := range values(proctest.Drain(w, w.Streams.ActionsEnriched)) {
+	for _, a := range proctest.Values(proctest.Drain(w, w.Streams.ActionsEnriched)) {
 		got[a.ID] = a
 	}
 	if a := got["click"]; a.ObjectAttributes.Author != "" || a.ObjectAttributes.Board != "board:a" ||
@@ -407,10 +399,10 @@ func TestAction_JoinsAndEmbeddings(t *testing.T) {
 		{Pin: "pin:1", Time: schemas.MicrosOf(at), Embedding: []float32{1, 2}},
 	}
 	records := proctest.Drain(w, w.Streams.PinActors)
-	expect.NoDiff(t, values(records), want, "embeddings of actors")
+	expect.NoDiff(t, proctest.Values(records), want, "embeddings of actors")
 	// Affinities count attributes that are not joined: 4.1 for the author, of which 1 is from the click.
 	w.Eventually("the affinity for the author includes the click", func() bool {
-		for _, a := range values(proctest.Drain(w, w.Streams.Affinities)) {
+		for _, a := range proctest.Values(proctest.Drain(w, w.Streams.Affinities)) {
 			for _, top := range a.Top {
 				if a.User == "user:eve" && top.Facet == "user:ada" && top.Value > 4 {
 					return true

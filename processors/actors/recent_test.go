@@ -69,7 +69,7 @@ func TestRelate_ActionsCloseInTime(t *testing.T) {
 	for _, r := range records {
 		expect.Equal(t, r.Key, string(r.Value.Pin.ID), "key of the request for %s", r.Value.Pin.ID)
 	}
-	got := nears(values(records))
+	got := nears(proctest.Values(records))
 	want := []string{
 		"pin:1:", "pin:2: pin:1×3", "pin:1: pin:2×1", "pin:3: pin:1×1 pin:1×1 pin:2×3", "pin:4: pin:1×1 pin:2×1 pin:3×1", "pin:7: pin:1×1 pin:2×1 pin:4×1",
 		"pin:5:", "pin:5:", "pin:6: pin:5×1",

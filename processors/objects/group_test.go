@@ -62,14 +62,6 @@ func actionAt(verb schemas.Verb, pin schemas.PinID, at time.Time, id string, cha
 	return e
 }
 
-func values[T any](records []proctest.Record[T]) []T {
-	list := make([]T, len(records))
-	for i, r := range records {
-		list[i] = *r.Value
-	}
-	return list
-}
-
 // joinedWith returns the attribute version that each action was joined with, by the action's id.
 func joinedWith(t *testing.T, w *proctest.Wire) map[string]string {
 	t.Helper()
@@ -145,7 +137,7 @@ func TestPin_DeletedDropsLaterRecords(t *testing.T) {
 func checkCards(t *testing.T, w *proctest.Wire) {
 	t.Helper()
 	var titles []string
-	for _, c := range values(proctest.Drain(w, w.Streams.PinCards)) {
+	for _, c := range proctest.Values(proctest.Drain(w, w.Streams.PinCards)) {
 		titles = append(titles, fmt.Sprintf("%s %q %q %t", c.Pin, c.Title, c.Link, c.Deleted))
 	}
 	want := []string{
@@ -159,7 +151,7 @@ func checkCards(t *testing.T, w *proctest.Wire) {
 func checkDeadLetters(t *testing.T, w *proctest.Wire, want ...string) {
 	t.Helper()
 	var got []string
-	for _, l := range values(proctest.Drain(w, w.Streams.DeadLetters)) {
+	for _, l := range proctest.Values(proctest.Drain(w, w.Streams.DeadLetters)) {
 		got = append(got, l.Reason)
 	}
 	expect.NoDiff(t, got, want, "dead letters")
@@ -222,7 +214,7 @@ func TestObjects_FutureEventsAreDeadLetters(t *testing.T) {
 	expect.NoDiff(t, joinedWith(t, w), map[string]string{"latest": "latest"}, "joined with")
 	expect.Equal(t, len(proctest.Drain(w, w.Streams.PinCards)), 1, "versions of the pin: only that of the create")
 	var from []string
-	for _, l := range values(proctest.Drain(w, w.Streams.DeadLetters)) {
+	for _, l := range proctest.Values(proctest.Drain(w, w.Streams.DeadLetters)) {
 		from = append(from, l.Topic)
 		expect.True(t, strings.HasPrefix(l.Reason, "time: "), "dead letter of %s because of its time: %q", l.Topic, l.Reason)
 	}
@@ -339,7 +331,7 @@ func TestObjects_ExactlyOnceThroughKills(t *testing.T) {
 	expect.NoDiff(t, len(joinedWith(t, w)), pins*versions, "actions forwarded")
 	checkLastBoards(t, w, versions-1)
 	counts := map[schemas.PinID]int64{}
-	for _, c := range values(proctest.Drain(w, w.Streams.ItemFeatures)) {
+	for _, c := range proctest.Values(proctest.Drain(w, w.Streams.ItemFeatures)) {
 		counts[c.Pin] = c.Counts["save"]
 	}
 	for pin, n := range counts {
@@ -356,7 +348,7 @@ func checkLastBoards(t *testing.T, w *proctest.Wire, newest int) {
 		followee schemas.Followee
 	}
 	last := map[edge]schemas.PinVersion{}
-	for _, p := range values(proctest.Drain(w, w.Streams.Publications)) {
+	for _, p := range proctest.Values(proctest.Drain(w, w.Streams.Publications)) {
 		e := edge{p.Pin, p.Followee}
 		expect.True(t, p.Version > last[e].Version, "%v: version %d after %d", e, p.Version, last[e].Version)
 		last[e] = p.PinVersion
@@ -384,7 +376,7 @@ func TestPin_AttributesOfNewestVersion(t *testing.T) {
 		{Pin: "pin:1", Facets: facets, Attributes: attributes("new"), Embedding: []float32{4}},
 		{Pin: "pin:1", Deleted: true},
 	}
-	got := values(proctest.Drain(w, w.Streams.PinAttributes))
+	got := proctest.Values(proctest.Drain(w, w.Streams.PinAttributes))
 	ignore := cmpopts.IgnoreFields(schemas.PinAttributes{}, "Version")
 	expect.NoDiffBut(t, gocmp.Options{ignore, cmpopts.EquateEmpty()}, got, want, "attributes")
 	if !slices.IsSortedFunc(got, func(a, b schemas.PinAttributes) int { return cmp.Compare(a.Version, b.Version) }) {
@@ -411,7 +403,7 @@ func TestCounts_ActorsAndMeanEmbedding(t *testing.T) {
 		&schemas.PinActor{Pin: "pin:1", Time: schemas.MicrosOf(at) - 1, Embedding: []float32{5}}, // another model
 		&schemas.PinActor{Pin: "pin:other", Time: schemas.MicrosOf(at), Embedding: []float32{5}})
 	w.WaitIdle()
-	all := values(proctest.Drain(w, w.Streams.ItemFeatures))
+	all := proctest.Values(proctest.Drain(w, w.Streams.ItemFeatures))
 	last := all[len(all)-1]
 	u := &schemas.Union{}
 	u.Merge(last.Actors)

@@ -1,13 +1,11 @@
 package feature
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,28 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/logtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
-
-// lines collects a log.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-// take returns what was logged since the last call.
-func (l *lines) take() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.text.Reset()
-	return l.text.String()
-}
 
 // The file changes while the process runs. Each valid change is in effect a moment later. For an invalid change, every
 // mistake is logged once, and the previous definitions stay.
@@ -49,7 +28,7 @@ func TestReloader_ReloadsChangedFile(t *testing.T) {
 		}
 		const one, two = "features:\n- {name: one, entity: user, aggregate: count}\n", "features:\n- {name: two, entity: user, aggregate: count}\n"
 		write(one)
-		var log lines
+		var log logtest.Log
 		s, _ := serviceOf{store: empty{}}.start(t)
 		metrics := must.Get(NewMetrics(prometheus.NewRegistry()))(t)
 		r := NewReloader(Config{ReloadInterval: time.Second}, path, s, metrics, slog.New(slog.NewTextHandler(&log, nil)))
@@ -70,14 +49,14 @@ func TestReloader_ReloadsChangedFile(t *testing.T) {
 			{func() { write(one) }, "one", []string{"reloaded feature definitions"}},
 		}
 		for i, step := range steps {
-			log.take()
+			log.Take()
 			step.do()
 			time.Sleep(3 * time.Second)
 			synctest.Wait()
 			if defs := s.Definitions(); len(defs) != 1 || defs[0].Name != step.want {
 				t.Errorf("step %d: got %v, want only %s", i, defs, step.want)
 			}
-			logged := log.take()
+			logged := log.Take()
 			for _, says := range step.says {
 				expect.Equal(t, strings.Count(logged, says), 1, "step %d: lines with %q in\n%s", i, says, logged)
 			}

@@ -14,6 +14,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -87,6 +88,14 @@ func (p *Process) Line() string {
 		p.t.Fatalf("the child exited unexpectedly: %v", p.Wait())
 	}
 	return p.Output.Text()
+}
+
+// FreeAddress returns an address on which no process listens.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	must.OK(t, l.Close())
+	return l.Addr().String()
 }
 
 // CPU returns the CPU time that a process has used, which may be this one. It reads /proc/PID/stat (proc_pid_stat(5)), and so

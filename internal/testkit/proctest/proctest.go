@@ -170,6 +170,15 @@ func Drain[T any](w *Wire, s topics.Stream[T]) []Record[T] {
 	return out
 }
 
+// Values returns the values of records, none of which is a tombstone.
+func Values[T any](records []Record[T]) []T {
+	list := make([]T, len(records))
+	for i, r := range records {
+		list[i] = *r.Value
+	}
+	return list
+}
+
 // Row is one row of an owner.
 type Row struct {
 	Owner string

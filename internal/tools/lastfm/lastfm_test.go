@@ -6,6 +6,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -55,17 +56,7 @@ func checkEvents(t *testing.T, d *Dataset, shift time.Duration, arrival schemas.
 }
 
 func eventOf(line schemas.Line) schemas.Event {
-	switch e := line.Event.(type) {
-	case *schemas.UserEvent:
-		return e.Event
-	case *schemas.FollowEvent:
-		return e.Event
-	case *schemas.PinEvent:
-		return e.Event
-	case *schemas.ActionEvent:
-		return e.Event
-	}
-	return schemas.Event{}
+	return reflect.ValueOf(line.Event).Elem().FieldByName("Event").Interface().(schemas.Event)
 }
 
 func TestShiftTo_MovesAllTimesEqually(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -40,17 +41,7 @@ func acting(cfg Config, run string, n int) iter.Seq[schemas.Line] {
 }
 
 func eventOf(line schemas.Line) schemas.Event {
-	switch e := line.Event.(type) {
-	case *schemas.UserEvent:
-		return e.Event
-	case *schemas.FollowEvent:
-		return e.Event
-	case *schemas.PinEvent:
-		return e.Event
-	case *schemas.ActionEvent:
-		return e.Event
-	}
-	return schemas.Event{}
+	return reflect.ValueOf(line.Event).Elem().FieldByName("Event").Interface().(schemas.Event)
 }
 
 // text returns events as lines of JSON.

@@ -3,7 +3,6 @@ package stream
 import (
 	"cmp"
 	"context"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -49,7 +48,7 @@ func startProduct(b *testing.B) *product {
 
 func startDev(b *testing.B, config string) *product {
 	b.Helper()
-	dir, admin := filepath.Join(b.TempDir(), "state"), freeAddress(b)
+	dir, admin := filepath.Join(b.TempDir(), "state"), child.FreeAddress(b)
 	p := child.Start(b, "smartfeed", "dev", "--config", config, "--dir", dir, "--admin", admin,
 		"--http", "127.0.0.1:0", "--kafka", "127.0.0.1:0", "--registry", "127.0.0.1:0")
 	started := map[string]string{}
@@ -104,7 +103,7 @@ func startOnKafka(b *testing.B, addresses, config string) *product {
 // start starts a process of a part, and waits until it is ready. The last one answers requests.
 func (p *product) start(b *testing.B, name string, command, flags []string) {
 	b.Helper()
-	dir, web, admin := b.TempDir(), freeAddress(b), freeAddress(b)
+	dir, web, admin := b.TempDir(), child.FreeAddress(b), child.FreeAddress(b)
 	c := child.Start(b, "smartfeed", slices.Concat(command, []string{"--dir", dir, "--http", web, "--admin", admin}, flags)...)
 	if last := len(p.parts) - 1; last < 0 || p.parts[last].name != name {
 		p.parts = append(p.parts, part{name: name})
@@ -116,12 +115,4 @@ func (p *product) start(b *testing.B, name string, command, flags []string) {
 		res, err := http.Get(p.url + "/readyz")
 		return err == nil && res.Body.Close() == nil && res.StatusCode == http.StatusOK
 	})
-}
-
-// freeAddress returns an address that no server listens on.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	must.OK(t, l.Close())
-	return l.Addr().String()
 }
