@@ -60,9 +60,7 @@ func mirror(t *testing.T, from, to *embedded.Server, names ...string) {
 		err := log.ReadAll(t.Context(), topic, func(r *kgo.Record) error {
 			copied := &kgo.Record{Topic: r.Topic, Partition: r.Partition, Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp}
 			out.Produce(t.Context(), copied, func(_ *kgo.Record, err error) {
-				if err != nil {
-					t.Error(err)
-				}
+				expect.Error(t, err, "", "copy")
 			})
 			return nil
 		})
@@ -89,9 +87,7 @@ func TestBackup_RunbookNamesTopicsThatCannotBeRecomputed(t *testing.T) {
 			continue
 		}
 		outside++
-		if !topic.Input && !strings.Contains(section, "`"+topic.Name+"`") {
-			t.Errorf("the section on backups does not name %s, which %v write", topic.Name, topic.Writers)
-		}
+		expect.True(t, topic.Input || strings.Contains(section, "`"+topic.Name+"`"), "the section on backups names %s", topic.Name)
 	}
 	expect.AtLeast(t, outside, 10, "topics with external producers")
 }

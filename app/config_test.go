@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -105,8 +106,6 @@ func TestKeys_HaveHelpAndBounds(t *testing.T) {
 	for _, key := range config.Keys(&cfg) {
 		expect.Empty(t, config.ServiceLinks([]string{key.Env + "=8080", key.Env + "=tcp://10.96.0.10:8080"}), "%s as that of a Service", key.Path)
 		expect.True(t, key.Help != "", "%s has a help text", key.Path)
-		if key.Range == "" && (key.Type == "int" || key.Type == "number" || key.Type == "duration") {
-			t.Errorf("%s has no range", key.Path)
-		}
+		expect.False(t, key.Range == "" && slices.Contains([]string{"int", "number", "duration"}, key.Type), "%s has no range", key.Path)
 	}
 }

@@ -253,9 +253,8 @@ func (s *started) feedOf(user string) {
 		Items    []any
 		Degraded []string
 	}](s.api(), "/v1/users/"+user+"/feed?limit=2")
-	if len(page.Items) != 2 || len(page.Degraded) > 0 {
-		s.t.Errorf("feed: got %+v, want two items and no degradation", page)
-	}
+	expect.Equal(s.t, len(page.Items), 2, "items of the feed")
+	expect.Empty(s.t, page.Degraded, "reasons of the degradation")
 }
 
 // askAll requests the feature all of user:0, and returns its value and the degraded reasons.

@@ -38,9 +38,8 @@ func TestFeedStoreConfig_ValidatesClusters(t *testing.T) {
 		if (err == nil) != (c.fail == "") || err != nil && !strings.HasPrefix(err.Error(), c.fail) {
 			t.Errorf("%s: Validate: got %v, want %q", c.name, err, c.fail)
 		}
-		if c.cfg.remote() != c.remote || !slices.Equal(c.cfg.others(), c.others) {
-			t.Errorf("%s: remote %v and others %v, want %v and %v", c.name, c.cfg.remote(), c.cfg.others(), c.remote, c.others)
-		}
+		expect.Equal(t, c.cfg.remote(), c.remote, "%s: remote", c.name)
+		expect.NoDiff(t, c.cfg.others(), c.others, "%s: others", c.name)
 	}
 }
 

@@ -60,9 +60,8 @@ func TestFeatureHistory_EqualsServedValues(t *testing.T) {
 			}
 		}
 	}
-	if len(lines) != len(served) || values < 100 {
-		t.Errorf("%d rows and %d values that are neither null nor empty, want %d and many", len(lines), values, len(served))
-	}
+	expect.Equal(t, len(lines), len(served), "rows")
+	expect.AtLeast(t, values, 100, "values that are neither null nor empty")
 }
 
 // lifeOfPins returns changes of pins, and random actions on them, some of which arrive late.

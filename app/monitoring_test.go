@@ -303,9 +303,8 @@ func TestAlerts_CoverDeadLettersOfEveryWriter(t *testing.T) {
 			continue
 		}
 		writers++
-		if !strings.Contains(alert, "increase("+name+"[10m])") || !strings.Contains(panels, name) {
-			t.Errorf("the alert DeadLetters or the panels do not show %s", name)
-		}
+		expect.Contains(t, alert, "increase("+name+"[10m])", "alert DeadLetters")
+		expect.Contains(t, panels, name, "panels")
 	}
 	expect.AtLeast(t, writers, 4, "metrics of dead letters")
 }

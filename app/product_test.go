@@ -543,9 +543,7 @@ func (s httpAPI) checkVisits(d *dataset, limit int) {
 		if err := reader.ReadAll(s.t.Context()); err != nil {
 			s.t.Errorf("%s of %s: %.3000v", name, user, err)
 		}
-		if reader.Shown() == 0 && len(d.product.Pool(user, schemas.Following, 1)) > 0 {
-			s.t.Errorf("%s has seen no pin", user)
-		}
+		expect.False(s.t, reader.Shown() == 0 && len(d.product.Pool(user, schemas.Following, 1)) > 0, "%s has seen no pin", user)
 	}
 }
 
@@ -554,8 +552,7 @@ func (s *started) checkNoLoss() {
 	s.t.Helper()
 	for _, g := range s.groups {
 		st := g.Status()
-		if st.Counters.DeadLetters != 0 || st.Counters.Misplaced != 0 {
-			s.t.Errorf("%s: %d dead letters, %d misplaced", st.Group, st.Counters.DeadLetters, st.Counters.Misplaced)
-		}
+		expect.Equal(s.t, st.Counters.DeadLetters, 0, "%s: dead letters", st.Group)
+		expect.Equal(s.t, st.Counters.Misplaced, 0, "%s: misplaced records", st.Group)
 	}
 }

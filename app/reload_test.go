@@ -155,9 +155,8 @@ func TestReload_AppliesVerbsAndRejectsInvalidFiles(t *testing.T) {
 	state = s.reloadsTo(path, "verbs: {dance: 2}\nactors: {embedding_verbs: [save]}\n")
 	expect.Contains(t, state.Error, `embedding_verbs: "jump"`, "a file whose verbs are invalid together with a key that needs a restart")
 	state = s.reloadsTo(path, jumps+"verbs: {dance: 2, jump: 1}\npools: {max_candidates: 77}\n")
-	if state.Error != "" || !slices.Equal(state.NeedsRestart, []string{"pools.max_candidates"}) {
-		t.Errorf("a file with another changed key: %+v", state)
-	}
+	expect.Equal(t, state.Error, "", "error")
+	expect.NoDiff(t, state.NeedsRestart, []string{"pools.max_candidates"}, "keys that need a restart")
 	s.api().answers(http.StatusAccepted, "", "/v1/events", dance("d3")) // a reloaded verb
 	if text := s.api().get("/v1/config?changed=true"); !strings.Contains(text, `"dance":2`) || strings.Contains(text, "max_candidates") {
 		t.Errorf("the configuration in force: got %s, want the reloaded verb, and not the key that needs a restart", text)

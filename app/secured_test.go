@@ -116,9 +116,8 @@ func TestRealSecured_RolesNeedOnlyPrintedPermissions(t *testing.T) {
 	g.as(topics.RoleOperate, "dead-letters", "list")
 	front.checkDeadLetters()
 	answer := front.api().get("/v1/users/user:" + g.run + "/feed")
-	if !strings.Contains(answer, `"pin:`+g.run+`"`) || !strings.Contains(answer, `"degraded":[]`) {
-		t.Errorf("feed: %s, want pin:%s, and no degradation", answer, g.run)
-	}
+	expect.Contains(t, answer, `"pin:`+g.run+`"`, "feed")
+	expect.Contains(t, answer, `"degraded":[]`, "feed")
 	g.as(topics.RoleOperate, "wait", "--timeout", processingTimeout) // the result of the visit
 	g.checkMaterialized()
 	g.revoke(topics.RoleProcess, topics.Deliveries)

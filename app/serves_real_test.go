@@ -77,9 +77,7 @@ func (r *realProduct) fill(actions int) {
 	client := must.Get(kafka.Client())(r.t)
 	defer client.Close()
 	produced := func(_ *kgo.Record, err error) {
-		if err != nil {
-			r.t.Errorf("fill: %v", err)
-		}
+		expect.Error(r.t, err, "", "fill")
 	}
 	began, now := time.Now(), schemas.MicrosOf(time.Now())
 	for i := range actions {

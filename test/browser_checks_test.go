@@ -58,9 +58,7 @@ func TestBrowser_ReportsProblemsOfPage(t *testing.T) {
 	p.Wait("the last event has arrived", "window.asked") // events arrive in order
 	p.Check()
 	for _, want := range []string{"script-src", "a complaint", "404", "a surprise"} {
-		if !slices.ContainsFunc(r.said, func(s string) bool { return strings.Contains(s, want) }) {
-			t.Errorf("no problem with %s: %q", want, r.said)
-		}
+		expect.True(t, slices.ContainsFunc(r.said, func(s string) bool { return strings.Contains(s, want) }), "%s is among %q", want, r.said)
 	}
 	p.Excuse("a complaint", "404", "a surprise", "script", "Content Security")
 	r.said = nil
@@ -95,8 +93,6 @@ func TestBrowser_ReportsAccessibilityProblems(t *testing.T) {
 		"#pressed “press” is a button without keyboard access", "#passed “pass” is not in the tab order", "#inline “on” has a click listener", "#heard “hear” has a click listener",
 		"refers to the unknown id #unknown", "no caption", "no headings", "10 by 10 pixels", "pixels wide", "a button has no name", "a image has no name", "a textbox has no name",
 	} {
-		if !slices.ContainsFunc(r.said, func(s string) bool { return strings.Contains(s, want) }) {
-			t.Errorf("no problem with %q: %q", want, r.said)
-		}
+		expect.True(t, slices.ContainsFunc(r.said, func(s string) bool { return strings.Contains(s, want) }), "%q is among %q", want, r.said)
 	}
 }

@@ -272,9 +272,8 @@ func TestVerifyAll_ChecksGenerationsOfRole(t *testing.T) {
 		w.SetConfig("pools.2-table", "max.message.bytes", "1000")
 		_, err := topics.VerifyAll(t.Context(), as(role), role)
 		reported := err != nil && strings.Contains(err.Error(), "pools.2-table: max.message.bytes is 1000")
-		if reported != works || err != nil && !reported {
-			t.Errorf("%s: %v, want it reported: %t", role, err, works)
-		}
+		expect.Equal(t, reported, works, "%s: %v is reported", role, err)
+		expect.Equal(t, err != nil, reported, "%s: %v is an error", role, err)
 		w.CreateGeneration(oneBroker(), 2)
 	}
 }

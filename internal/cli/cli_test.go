@@ -132,9 +132,8 @@ func TestCommands_FailWithoutServers(t *testing.T) {
 		t.Run(strings.Join(args[:min(2, len(args))], " "), func(t *testing.T) {
 			t.Parallel()
 			code, _, errOut := execute(t, nil, append(args, away...)...)
-			if code != 1 || !strings.HasPrefix(lastLines(errOut), "smartfeed: ") {
-				t.Errorf("exit code %d, printed %.500q", code, errOut)
-			}
+			expect.Equal(t, code, 1, "exit code")
+			expect.True(t, strings.HasPrefix(lastLines(errOut), "smartfeed: "), "printed %.500q", errOut)
 		})
 	}
 }

@@ -259,9 +259,8 @@ func TestQueryFeed_StopsAtRepeatedCursor(t *testing.T) {
 	}))
 	defer stuck.Close()
 	_, err := query(t, stuck.URL, "feed", "user:a", "--all")
-	if err == nil || !strings.Contains(err.Error(), "degraded: store") || asked != 2 {
-		t.Errorf("got %v after %d pages, want an error after 2", err, asked)
-	}
+	expect.Error(t, err, "degraded: store", "all pages")
+	expect.Equal(t, asked, 2, "requested pages")
 }
 
 func TestQueryGet_ReportsRefusals(t *testing.T) {

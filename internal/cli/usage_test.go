@@ -95,9 +95,8 @@ func TestExecute_NamesEveryMistakeOfACommandLine(t *testing.T) {
 		token + "--user user:a --outgoing.allowed_networks 10.0.0.1":                 {"is not a network"},
 	} {
 		code, out, errOut := execute(t, nil, strings.Fields("--kafka "+deaf+" "+files.Replace(line))...)
-		if code != 2 || out != "" {
-			t.Errorf("%s: exit code %d, printed %q", line, code, out)
-		}
+		expect.Equal(t, code, 2, "%s: exit code", line)
+		expect.Equal(t, out, "", "%s: output", line)
 		for _, mistake := range want {
 			expect.Contains(t, errOut, mistake, "%s", line)
 		}

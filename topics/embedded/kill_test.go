@@ -96,9 +96,8 @@ func outcomes(t *testing.T, dir string) map[int]outcome {
 			o.aborted = append(o.aborted, fmt.Sprint(a["producer_id"], a["first_offset"], a["last_offset"]))
 		}
 		o.segment, o.offset = snap.Segments[0].Size, snap.HighWatermark
-		if o.segment != int64(len(data)) || snap.LastStableOffset != o.offset {
-			t.Errorf("partition %d: %d bytes, snapshot %s", p, len(data), raw)
-		}
+		expect.Equal(t, o.segment, int64(len(data)), "partition %d: bytes, according to the snapshot %s", p, raw)
+		expect.Equal(t, snap.LastStableOffset, o.offset, "partition %d: last stable offset", p)
 		all[p] = o
 	}
 	return all

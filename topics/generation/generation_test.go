@@ -31,12 +31,8 @@ func TestRecord_TakesOnlyAllowedSteps(t *testing.T) {
 		for step, take := range steps {
 			next, allowed := want[step]
 			got, err := take(from)
-			if !allowed && (err == nil || got != from) {
-				t.Errorf("%s while %s = %+v, %v, want an error", step, from.State(), got, err)
-			}
-			if allowed && (err != nil || got != next) {
-				t.Errorf("%s while %s = %+v, %v, want %+v", step, from.State(), got, err, next)
-			}
+			expect.True(t, allowed || err != nil && got == from, "%s while %s = %+v, %v, want an error", step, from.State(), got, err)
+			expect.True(t, !allowed || err == nil && got == next, "%s while %s = %+v, %v, want %+v", step, from.State(), got, err, next)
 		}
 	}
 	expect.NoDiff(t, [][]int{stable.Numbers(), cuttingOver.Numbers()}, [][]int{{3}, {3, 5}}, "numbers")

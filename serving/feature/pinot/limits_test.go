@@ -73,9 +73,8 @@ func TestStore_ReducesWideRows(t *testing.T) {
 			expect.Equal(t, len(sent), tt.queries, "number of queries %q", sent)
 			looked := int(got[0].Value.(feature.Number))
 			capped := len(got[0].Reasons) == 1 && got[0].Reasons[0] == feature.Cap
-			if looked != tt.looked || capped != (looked < tt.rows) {
-				t.Errorf("read %d of %d, reasons %v, want %d", looked, tt.rows, got[0].Reasons, tt.looked)
-			}
+			expect.Equal(t, looked, tt.looked, "rows read of %d", tt.rows)
+			expect.Equal(t, capped, looked < tt.rows, "capped, with the reasons %v", got[0].Reasons)
 			if whole := len(got[1].Reasons) == 0; whole != (looked > 0) || whole && got[1].Value != feature.Number(1) {
 				t.Errorf("of the last minute: %+v, want 1 if any row was read", got[1])
 			}
