@@ -68,10 +68,11 @@ func Start(t testing.TB, role string, args ...string) *Process {
 	out := must.Get(p.StdoutPipe())(t)
 	must.OK(t, p.Cmd.Start())
 	t.Cleanup(func() {
+		limit := time.Duration(0)
 		if t.Failed() && p.Process.Signal(syscall.SIGQUIT) == nil {
-			time.Sleep(time.Second) // it prints its goroutines
+			limit = 10 * time.Second // for the exit with a print of its goroutines
 		}
-		_ = p.Process.Kill()
+		defer time.AfterFunc(limit, func() { _ = p.Process.Kill() }).Stop()
 		_ = p.Wait()
 	})
 	p.Output = bufio.NewScanner(out)
