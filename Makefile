@@ -156,7 +156,7 @@ test-deploy: ## test the Helm chart, .goreleaser.yaml and the GitHub workflows; 
 test-services: test-kafka test-cassandra test-secured test-pinot test-product ## test on real servers, which .ci/services downloads and starts
 
 test-kafka: ## test broker-dependent behavior on Kafka, with one broker and with three; KAFKA_SKIP and CLUSTER_SKIP omit tests
-	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=$${ROWS_TORTURE:-4} $(GOTEST) -p 1 -count=1 -timeout 20m -run RealKafka $(if $(KAFKA_SKIP),-skip '$(KAFKA_SKIP)') -v ./topics ./processors/rows
+	.ci/services with kafka -- env SMARTFEED_TEST_KAFKA=$(KAFKA) ROWS_TORTURE=$${ROWS_TORTURE:-4} $(GOTEST) -p 1 -count=1 -timeout 20m -run RealKafka $(if $(KAFKA_SKIP),-skip '$(KAFKA_SKIP)') -v ./topics ./internal/ops ./processors/rows
 	.ci/services with $(CLUSTER) -- env SMARTFEED_TEST_KAFKA=$(KAFKA_CLUSTER) $(GOTEST) -p 1 -count=1 -timeout 20m -run 'RealKafkaTorture|RealKafkaRack' $(if $(CLUSTER_SKIP),-skip '$(CLUSTER_SKIP)') -v ./topics ./processors/rows
 
 test-cassandra: ## test the feed stores on a primary and a standby Cassandra; CASSANDRA_SKIP omits tests

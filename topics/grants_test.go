@@ -2,24 +2,13 @@ package topics_test
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kfake"
-	"github.com/twmb/franz-go/pkg/kmsg"
-	"github.com/twmb/franz-go/pkg/sr/srfake"
-
-	"github.com/smartfeed/smartfeed/internal/ops"
-	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
-	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
-	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/serving/api"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
@@ -107,58 +96,13 @@ func TestGrants_CoverReadersAndWriters(t *testing.T) {
 	}
 }
 
-// acls grants permissions to a principal, as kafka-acls.sh would.
-func acls(t *testing.T, adm *kadm.Client, principal string, grants []topics.Grant) {
-	t.Helper()
-	for _, g := range grants {
-		b := kadm.NewACLs().Allow(principal).AllowHosts()
-		switch g.Kind {
-		case topics.TopicResource:
-			b = b.Topics(g.Name)
-		case topics.GroupResource:
-			b = b.Groups(g.Name)
-		case topics.TransactionalResource:
-			b = b.TransactionalIDs(g.Name)
-		}
-		b = b.ResourcePatternType(kadm.ACLPatternLiteral)
-		if g.Prefix {
-			b = b.ResourcePatternType(kadm.ACLPatternPrefixed)
-		}
-		var ops []kadm.ACLOperation
-		for _, name := range g.Operations {
-			ops = append(ops, must.Get(kmsg.ParseACLOperation(name))(t))
-		}
-		for _, r := range must.Get(adm.CreateACLs(t.Context(), b.Operations(ops...)))(t) {
-			expect.Error(t, r.Err, "", "%s", g)
-		}
-	}
-}
-
-// guarded starts a broker with every topic, which allows only its superuser anything.
-func guarded(t *testing.T, users ...string) (admin topics.Kafka, as func(user string) topics.Kafka) {
-	t.Helper()
-	opts := []kfake.Opt{kfake.NumBrokers(1), kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser(topics.ScramSHA256, "root", securetest.Literal)}
-	for _, u := range users {
-		opts = append(opts, kfake.User(topics.ScramSHA256, u, securetest.Literal))
-	}
-	c := must.Get(kfake.NewCluster(opts...))(t)
-	t.Cleanup(c.Close)
-	as = func(user string) topics.Kafka {
-		login := topics.SASL{Mechanism: topics.ScramSHA256, Login: secure.Login{User: user, Password: securetest.Literal}}
-		return topics.Kafka{Brokers: c.ListenAddrs(), Partitions: 2, SASL: login}
-	}
-	admin = as("root")
-	must.Get(topics.Apply(t.Context(), admin, topics.Catalogue(oneBroker())))(t)
-	return admin, as
-}
-
 func TestVerifyAccess_NamesMissingPermissions(t *testing.T) {
-	admin, as := guarded(t, "stranger", "almost", "whole")
+	admin, as := topicstest.Guarded(t, "stranger", "almost", "whole")
 	adm := must.Get(admin.Admin())(t)
 	t.Cleanup(adm.Close)
 	grants := must.Get(topics.Grants(topics.RoleProcess, topics.Catalogue(oneBroker())))(t)
-	acls(t, adm, "User:whole", grants)
-	acls(t, adm, "User:almost", slices.DeleteFunc(slices.Clone(grants), func(g topics.Grant) bool {
+	topicstest.Grant(t, adm, "User:whole", grants)
+	topicstest.Grant(t, adm, "User:almost", slices.DeleteFunc(slices.Clone(grants), func(g topics.Grant) bool {
 		return g.Name == topics.Deliveries || g.Name == topics.Fanout
 	}))
 	for _, c := range []struct {
@@ -189,23 +133,10 @@ func TestVerifyAccess_NamesMissingPermissions(t *testing.T) {
 	expect.Fails(t, topics.VerifyAccess(t.Context(), as("whole"), "cook"), "unknown role")
 }
 
-// admitted returns users of a broker. Each has the permissions of a role, apart from those that without selects.
-func admitted(t *testing.T, role string, without map[string]func(topics.Grant) bool) (admin topics.Kafka, as func(user string) topics.Kafka) {
-	t.Helper()
-	admin, as = guarded(t, slices.Sorted(maps.Keys(without))...)
-	adm := must.Get(admin.Admin())(t)
-	t.Cleanup(adm.Close)
-	grants := must.Get(topics.Grants(role, topics.Catalogue(oneBroker())))(t)
-	for user, lacks := range without {
-		acls(t, adm, "User:"+user, slices.DeleteFunc(slices.Clone(grants), lacks))
-	}
-	return admin, as
-}
-
 // A missing permission on a group without members is detected like all others.
 func TestVerifyAccess_DetectsMissingPermissionOfServe(t *testing.T) {
 	retried := func(g topics.Grant) bool { return g.Kind == topics.GroupResource && g.Name == topics.RetriedGroup }
-	_, as := admitted(t, topics.RoleServe, map[string]func(topics.Grant) bool{
+	_, as := topicstest.Admitted(t, topics.RoleServe, map[string]func(topics.Grant) bool{
 		"whole": func(topics.Grant) bool { return false }, "former": retried,
 	})
 	must.OK(t, topics.VerifyAccess(t.Context(), as("whole"), topics.RoleServe))
@@ -216,39 +147,9 @@ func TestVerifyAccess_DetectsMissingPermissionOfServe(t *testing.T) {
 	expect.NoDiff(t, denied.Missing, want, "missing")
 }
 
-// The serve role is sufficient to list dead letters and to retry them. A dead letter
-// too large for a retry order is sent back to an input topic directly. For another topic, an operator must send it, and no
-// later dead letter is skipped.
-func TestGrants_SufficeForServe(t *testing.T) {
-	admin, as := admitted(t, topics.RoleServe, map[string]func(topics.Grant) bool{"serve": func(topics.Grant) bool { return false }})
-	registry := srfake.New()
-	t.Cleanup(registry.Close)
-	client := must.Get(schemas.NewRegistry(registry.URL()))(t)
-	streams := must.Get(topics.Open(t.Context(), client))(t)
-	root, serve := topicstest.On(t, admin, streams), topicstest.On(t, as("serve"), streams)
-	retry := func(k topics.Kafka) (int, error) {
-		done, err := ops.RetryDeadLetters(t.Context(), k, streams, "ann")
-		return done.Published, err
-	}
-	long := strings.Repeat("x", topics.MaxRetriedBytes)
-	root.SendDeadLetter(topics.Deliveries, 0, "user:a", "short", 1)
-	root.SendDeadLetter(topics.Pins, 0, "pin:1", long, 2)
-	expect.Equal(t, len(must.Get(ops.ListDeadLetters(t.Context(), serve.Kafka, streams, 10))(t)), 2, "dead letters listed")
-	expect.Equal(t, must.Get(retry(serve.Kafka))(t), 2, "dead letters retried")
-	root.SendDeadLetter(topics.Deliveries, 0, "user:a", long, 3)
-	for range 2 {
-		n, err := retry(serve.Kafka)
-		expect.Equal(t, n, 0, "retried dead letters")
-		expect.Equal(t, must.As[*api.TooLongError](t, err).Topic, topics.Deliveries, "topic of the dead letter that is too long")
-		expect.Error(t, err, "Write on topic deliveries", "missing permission")
-	}
-	expect.Equal(t, must.Get(retry(admin))(t), 1, "dead letters retried by the role operate")
-	expect.Equal(t, len(root.Records(topics.Deliveries)), 1, "deliveries: the long one")
-}
-
 // A topic that a user has no permission to describe is not reported as missing.
 func TestVerify_DistinguishesHiddenFromMissingTopic(t *testing.T) {
-	_, as := guarded(t, "stranger")
+	_, as := topicstest.Guarded(t, "stranger")
 	err := topics.Verify(t.Context(), as("stranger"), topics.Catalogue(oneBroker()))
 	if err == nil || strings.Contains(err.Error(), "missing") || !strings.Contains(err.Error(), "Describe on topic ") {
 		t.Errorf("got %v, want a missing permission to describe it", err)
@@ -258,7 +159,7 @@ func TestVerify_DistinguishesHiddenFromMissingTopic(t *testing.T) {
 // A process that runs generations starts only if their topics are correct. Other processes, which have no permission to describe
 // them, start anyway.
 func TestVerifyAll_ChecksGenerationsOfRole(t *testing.T) {
-	admin, as := guarded(t, topics.Roles()...)
+	admin, as := topicstest.Guarded(t, topics.Roles()...)
 	w := topicstest.On(t, admin, nil)
 	adm := w.Admin()
 	w.CreateGeneration(oneBroker(), 2)
@@ -267,7 +168,7 @@ func TestVerifyAll_ChecksGenerationsOfRole(t *testing.T) {
 		topics.RoleProcess: true, topics.RoleOperate: true, topics.RoleServe: false, topics.RoleMaterialize: false,
 	} {
 		grants := must.Get(topics.Grants(role, topics.Catalogue(oneBroker())))(t)
-		acls(t, adm, "User:"+role, grants)
+		topicstest.Grant(t, adm, "User:"+role, grants)
 		expect.Error(t, expect.ErrorOf(topics.VerifyAll(t.Context(), as(role), role)), "", "%s", role)
 		w.SetConfig("pools.2-table", "max.message.bytes", "1000")
 		_, err := topics.VerifyAll(t.Context(), as(role), role)

@@ -1,13 +1,11 @@
 package topics_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/smartfeed/smartfeed/internal/ops"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -34,16 +32,4 @@ func TestRealKafkaPublishes(t *testing.T) {
 	long := &kgo.Record{Topic: topics.Pins, Key: []byte("pin:1"), Value: make([]byte, schemas.MaxRecordBytes), Timestamp: time.Now()}
 	w.Send(long)
 	must.OK(t, w.Publisher().SendDeadLetter(t.Context(), "objects", long, "too long"))
-}
-
-func TestRealKafkaDeadLetters(t *testing.T) {
-	w := newWire(t)
-	for i := range 5 {
-		w.SendDeadLetter(topics.Pins, 0, fmt.Sprintf("pin:%d", i), "v", int64(5-i))
-	}
-	for _, want := range []int{5, 0} {
-		done := must.Get(ops.RetryDeadLetters(t.Context(), w.Kafka, w.Streams, "ann"))(t)
-		expect.Equal(t, [2]int{done.Published, done.Skipped}, [2]int{want, 0}, "dead letters retried and skipped")
-	}
-	expect.Equal(t, w.End(topics.RetryOrders), 5, "orders")
 }
