@@ -11,8 +11,8 @@ PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 # Tests that take minutes each.
 LONG    := Lastfm$$
 # Tests that take five seconds of CPU time or half a minute. `make test-slow` runs them, and `make nightly` too, under the race
-# detector. They kill processes in loops, or run the whole product several times.
-SLOW    := ^Test(Processes_ShareGroups|Roles_RunInSeparateProcesses|ACLs_SufficeAfterCutOver|EraseAgain_AfterRestore|Erase_CountsRowsOfRetired|Replay_Resumes|Backup_|Import_SurvivesKills|Product_MatchesBruteForceWhenPulled|Generation_(ResumesAndAborts|AppliesAnotherCap|IsShared|KeepsUsers)|StaticMembers|TortureOfMembers)
+# detector. They kill processes in loops, run the whole product several times, or simulate many experiments.
+SLOW    := ^Test(Processes_ShareGroups|Roles_RunInSeparateProcesses|ACLs_SufficeAfterCutOver|EraseAgain_AfterRestore|Erase_CountsRowsOfRetired|Replay_Resumes|Backup_|Import_SurvivesKills|Product_MatchesBruteForceWhenPulled|Generation_(ResumesAndAborts|AppliesAnotherCap|IsShared|KeepsUsers)|StaticMembers|TortureOfMembers|Run_IntervalsCoverTruth)
 LONGEST := ./app ./topics ./processors/rows ./internal/cli ./processors/fanout ./processors/pools ./processors/actors
 # Tests in a real browser.
 BROWSER := Browser
@@ -33,8 +33,8 @@ endif
 # Tests compile faster without cgo. Builds and benchmarks use cgo if there is a C compiler: without it, Pebble's caches are on
 # Go's heap and need 1.6 times the memory (see Limits in README.md). The race detector requires cgo.
 test test-slow mutants: export CGO_ENABLED ?= 0
-# Less frequent garbage collection takes a sixth less CPU time, and more memory.
-test test-slow: export GOGC ?= 400
+# Less frequent garbage collection takes a fifth less CPU time, and up to 3 GiB of memory.
+test test-slow: export GOGC ?= 1000
 test-racy test-race: export CGO_ENABLED = 1
 
 # The compiler needs a quarter less CPU time if it collects no garbage below 1 GiB of heap. Its output is the same.
@@ -100,7 +100,7 @@ test: ## run all tests except the slow ones, the long imports and the browser te
 	$(TESTMODULE) -skip '$(BROWSER)' ./...
 
 test-slow: ## run the slow tests, which test leaves out
-	$(GOTEST) -run '$(SLOW)' ./app ./processors/rows
+	$(GOTEST) -run '$(SLOW)' ./app ./processors/rows ./internal/tools/evaluate
 
 # Without the tests of oversized batches: they decode hundreds of MB, which takes minutes under the race detector.
 test-racy: ## test packages with shared state under the race detector; needs a C compiler
