@@ -10,6 +10,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/status"
+	testchild "github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -60,7 +61,7 @@ func loginOf(user string) topics.SASL {
 func (f *restricted) start(role string, pieces []opener) *started {
 	f.t.Helper()
 	cfg := testConfig(f.t.TempDir())
-	cfg.Kafka, cfg.Registry, cfg.HTTP = f.brokers, f.registry, freeAddress(f.t)
+	cfg.Kafka, cfg.Registry, cfg.HTTP = f.brokers, f.registry, testchild.FreeAddress(f.t)
 	cfg.Pools.InactiveAfter = time.Second
 	cfg.KafkaClient.SASL = loginOf(role)
 	return startPieces(f.t, cfg, pieces)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	testchild "github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -54,7 +55,7 @@ func TestAuth_ProtectsEveryRoute(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "token.secret")
 	ada, operator := newToken(t, secret, "--user", "user:ada"), newToken(t, secret, "--service", "ops", "--scope", "operate,events")
 	cfg := testConfig(t.TempDir())
-	cfg.Auth.SecretFile, cfg.Admin = secret, freeAddress(t)
+	cfg.Auth.SecretFile, cfg.Admin = secret, testchild.FreeAddress(t)
 	scraper := strings.Repeat("s", 32)
 	cfg.Metrics.TokenFile = filepath.Join(t.TempDir(), "scrape.token")
 	must.OK(t, os.WriteFile(cfg.Metrics.TokenFile, []byte(scraper), 0o600))

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/status"
+	testchild "github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -71,7 +72,7 @@ type child struct {
 // newChild reserves free ports, which stay the same over restarts.
 func newChild(t *testing.T, dir string) *child {
 	t.Helper()
-	kafka, registry, web := freeAddress(t), freeAddress(t), freeAddress(t)
+	kafka, registry, web := testchild.FreeAddress(t), testchild.FreeAddress(t), testchild.FreeAddress(t)
 	c := &child{t: t, http: "http://" + web, flags: []string{"--kafka", kafka, "--registry", registry}}
 	c.args = append([]string{"dev", "--dir", dir, "--http", web}, c.flags...)
 	for _, wait := range []string{"feed.generator_timeout", "feed.read_timeout", "feed.catch_up_timeout", "feed.ack_timeout", "feature.timeout"} {

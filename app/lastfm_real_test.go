@@ -80,7 +80,7 @@ feature: {timeout: 1m}
 // role starts a process. It returns when it is ready, and logs how long that took.
 func (r *realProduct) role(name string) *child {
 	r.t.Helper()
-	web := freeAddress(r.t)
+	web := testchild.FreeAddress(r.t)
 	c := &child{t: r.t, http: "http://" + web, args: []string{name, "--config", r.file, "--dir", r.t.TempDir(), "--http", web}}
 	r.t.Cleanup(c.kill)
 	began := time.Now()

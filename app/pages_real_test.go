@@ -26,6 +26,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/measure"
 	"github.com/smartfeed/smartfeed/internal/testkit/cassandratest"
+	testchild "github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -171,7 +172,7 @@ func startPages(t *testing.T, at []string) *pagesProduct {
 	proxied := p.configure(at[0], at[1], p.proxies[0].Address(), p.proxies[1].Address())
 	var roles []*child
 	for role, file := range map[string]string{"process": p.config, "materialize": p.config, "serve": proxied} {
-		web := freeAddress(t)
+		web := testchild.FreeAddress(t)
 		c := &child{t: t, http: "http://" + web, args: []string{role, "--config", file, "--dir", t.TempDir(), "--http", web}}
 		t.Cleanup(c.kill)
 		c.launch()

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	testchild "github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
@@ -25,7 +26,7 @@ const shortTimeout = 100 * time.Millisecond
 // startProcess starts `smartfeed process` with additional flags.
 func startProcess(t *testing.T, broker *embedded.Server, flags ...string) *child {
 	t.Helper()
-	web := freeAddress(t)
+	web := testchild.FreeAddress(t)
 	c := &child{t: t, http: "http://" + web, flags: []string{"--kafka", broker.Kafka(0).Brokers[0], "--registry", broker.RegistryURL()}}
 	c.args = slices.Concat([]string{"process", "--dir", t.TempDir(), "--http", web}, c.flags, flags)
 	t.Cleanup(c.kill)

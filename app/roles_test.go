@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"net"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	testchild "github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -39,30 +37,8 @@ func startBroker(t *testing.T) *embedded.Server {
 func roleConfig(t *testing.T, broker *embedded.Server) Config {
 	t.Helper()
 	cfg := testConfig(t.TempDir())
-	cfg.Kafka, cfg.Registry, cfg.HTTP = broker.Kafka(0).Brokers, broker.RegistryURL(), freeAddress(t)
+	cfg.Kafka, cfg.Registry, cfg.HTTP = broker.Kafka(0).Brokers, broker.RegistryURL(), testchild.FreeAddress(t)
 	return cfg
-}
-
-// usedPorts has the ports that freeAddress has returned, or found in use.
-var usedPorts sync.Map
-
-// freeAddress returns an address on which no process listens and which it has not returned before: the caller may not
-// listen yet. Its port is below the range of ephemeral ports: no outgoing connection can take it in the meantime.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		port := 22_000 + rand.IntN(10_000)
-		if _, before := usedPorts.LoadOrStore(port, true); before {
-			continue
-		}
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().String()
-		}
-	}
-	t.Fatal("a hundred ports are in use")
-	return ""
 }
 
 // Two processes share the groups and a third serves. After one of the two stops, the other has all pools.

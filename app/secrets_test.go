@@ -20,6 +20,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/outgoing"
 	"github.com/smartfeed/smartfeed/internal/secure"
+	testchild "github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/logtest"
@@ -152,7 +153,7 @@ func TestSecrets_AreInNoOutput(t *testing.T) {
 	cfg.Generator.ExternalSources = []generator.ExternalSource{{
 		Name: "trends", Config: external.Config{URL: source.url + "/trends?key=" + canary, Timeout: time.Second}, MaxCandidates: 10, Share: 0.1,
 	}}
-	cfg.Admin = freeAddress(t)
+	cfg.Admin = testchild.FreeAddress(t)
 	s := &outputs{t: t}
 	options := &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: errorText}
 	p := startLogging(t, cfg, slog.New(slog.NewTextHandler(&s.Log, options)), everything())
@@ -207,7 +208,7 @@ func TestSecrets_AreInNoErrorOfCommands(t *testing.T) {
 		environ []string
 		args    []string
 	}{
-		{"registry", nil, []string{"process", "--kafka", kafka, "--registry", refusing.url, "--dir", t.TempDir(), "--http", freeAddress(t)}},
+		{"registry", nil, []string{"process", "--kafka", kafka, "--registry", refusing.url, "--dir", t.TempDir(), "--http", testchild.FreeAddress(t)}},
 		{"brokers without logins", login, []string{"topics", "verify", "--kafka", kafka, "--registry", broker.RegistryURL()}},
 		{"pinot", nil, []string{"pinot", "apply", "--pinot.controller", strings.TrimPrefix(refusing.url, "http://"), "--kafka", kafka, "--partitions", "4"}},
 		{"cassandra", nil, []string{"feed-store", "apply", "--feed_store.cassandra.primary.hosts", "127.0.0.1:1"}},

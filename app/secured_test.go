@@ -19,6 +19,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/config"
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/testkit/cassandratest"
+	testchild "github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -68,7 +69,7 @@ func TestRealSecured_ProcessesEvents(t *testing.T) {
 		cfg := testConfig(t.TempDir())
 		must.OK(t, config.Load(&cfg, config.Source{File: file}))
 		shortHandover(&cfg)
-		cfg.HTTP = freeAddress(t)
+		cfg.HTTP = testchild.FreeAddress(t)
 		return startPieces(t, cfg, pieces)
 	}
 	role(processing(topics.RowGroups()))
@@ -210,7 +211,7 @@ func (g *guarded) config(role string) Config {
 		cfg.FeedStore.Cassandra.Primary.Login.User = g.user(role)
 	}
 	shortHandover(&cfg)
-	cfg.HTTP = freeAddress(g.t)
+	cfg.HTTP = testchild.FreeAddress(g.t)
 	return cfg
 }
 
@@ -316,7 +317,7 @@ func (g *guarded) revoke(role, topic string) {
 func wrongPassword(t *testing.T, file, name, says string) {
 	const wrong = "battery-staple"
 	clear := strings.TrimSuffix(name, "PASSWORD") + "PASSWORD_FILE="
-	code, out, problems := execute(t, []string{name + "=" + wrong, clear}, "process", "--config", file, "--dir", t.TempDir(), "--http", freeAddress(t))
+	code, out, problems := execute(t, []string{name + "=" + wrong, clear}, "process", "--config", file, "--dir", t.TempDir(), "--http", testchild.FreeAddress(t))
 	if code != 1 || !strings.Contains(problems, says) || strings.Contains(problems+out, wrong) {
 		t.Errorf("exit code %d, %s%s\nwant 1, and an error with %q", code, out, problems, says)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/status"
+	testchild "github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/topics"
@@ -26,7 +27,7 @@ func TestStatus_OmitsDataOfUnavailableBroker(t *testing.T) {
 	s.groups = nil
 	expect.True(t, s.status(t.Context()).(status.Status).Groups != nil, "without groups, the list is empty, not null")
 	s.groups = groups
-	away := must.Get(topics.NewLog(topics.Kafka{Brokers: []string{freeAddress(t)}, Partitions: s.kafka.Partitions}))(t)
+	away := must.Get(topics.NewLog(topics.Kafka{Brokers: []string{testchild.FreeAddress(t)}, Partitions: s.kafka.Partitions}))(t)
 	defer away.Close()
 	there := s.ends
 	s.ends = away

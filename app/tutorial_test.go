@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	testchild "github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
@@ -51,14 +52,15 @@ func runTutorial(t *testing.T, file string) {
 	t.Helper()
 	steps := consoleSteps(t, file)
 	must.AtLeast(t, len(steps), 10, "commands")
-	web, source := freeAddress(t), freeAddress(t)
+	web, source := testchild.FreeAddress(t), testchild.FreeAddress(t)
 	ours := strings.NewReplacer("bin/smartfeed", filepath.Clean(os.Args[0]), "127.0.0.1:8080", web, "127.0.0.1:9700", source)
 	var script strings.Builder
 	script.WriteString("set -eo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n")
 	for i, s := range steps {
 		fmt.Fprintf(&script, "%s\necho '%s%d'\n", ours.Replace(s.command), stepMark, i)
 	}
-	printed, err := typed(t, script.String(), "SMARTFEED_HTTP="+web, "SMARTFEED_KAFKA="+freeAddress(t), "SMARTFEED_REGISTRY="+freeAddress(t))
+	broker, registry := testchild.FreeAddress(t), testchild.FreeAddress(t)
+	printed, err := typed(t, script.String(), "SMARTFEED_HTTP="+web, "SMARTFEED_KAFKA="+broker, "SMARTFEED_REGISTRY="+registry)
 	for i, s := range steps {
 		out, rest, done := strings.Cut(printed, fmt.Sprintf("%s%d\n", stepMark, i))
 		if !done {

@@ -14,6 +14,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -91,12 +92,26 @@ func (p *Process) Line() string {
 	return p.Output.Text()
 }
 
-// FreeAddress returns an address on which no process listens.
+// usedPorts has the ports that FreeAddress has returned, or found in use.
+var usedPorts sync.Map
+
+// FreeAddress returns an address on which no process listens and which it has not returned before: the caller may not
+// listen yet. Its port is below the range of ephemeral ports: no outgoing connection can take it in the meantime.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	must.OK(t, l.Close())
-	return l.Addr().String()
+	for range 100 {
+		port := 22_000 + rand.IntN(10_000)
+		if _, before := usedPorts.LoadOrStore(port, true); before {
+			continue
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			defer l.Close()
+			return l.Addr().String()
+		}
+	}
+	t.Fatal("a hundred ports are in use")
+	return ""
 }
 
 // CPU returns the CPU time that a process has used, which may be this one. It reads /proc/PID/stat (proc_pid_stat(5)), and so
