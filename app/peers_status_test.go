@@ -65,6 +65,7 @@ func TestStatus_CoversAllProcesses(t *testing.T) {
 		items := get[pinList](front.api(), fmt.Sprintf("/v1/users/user:s%d/feed?limit=20", i)).Items
 		expect.Equal(t, len(items), 20, "new pins of the visit")
 	}
+	mine := first.status(t.Context()).(status.Status) // before that of all: the counters grow
 	s := ask()
 	if len(s.Unavailable) != 0 || len(s.Processes) != 3 || s.Processes[0].Address != own {
 		t.Fatalf("processes %+v, missing %+v: want all three, this one first", s.Processes, s.Unavailable)
@@ -74,7 +75,6 @@ func TestStatus_CoversAllProcesses(t *testing.T) {
 			t.Errorf("got process %+v, want it ready, with its components", p)
 		}
 	}
-	mine := first.status(t.Context()).(status.Status)
 	items := func(s status.Status) (n int64) {
 		for _, share := range s.Shares {
 			n += share.Items
