@@ -3,6 +3,7 @@ package rows
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -74,8 +75,14 @@ func playMember(ctx context.Context, args []string) error {
 		Registry: args[1],
 	}}
 	var err error
-	if w.Streams, err = w.Setup().Streams(ctx); err != nil {
-		return err
+	for w.Streams == nil {
+		w.Streams, err = w.Setup().Streams(ctx)
+		if err != nil && (ctx.Err() != nil || !errors.Is(err, schemas.ErrRegistryUnavailable)) {
+			return err
+		}
+		if err != nil { // the test may have killed the registry, which runs in the process of the broker
+			time.Sleep(100 * time.Millisecond)
+		}
 	}
 	cfg := w.config(args[3])
 	cfg.SessionTimeout = time.Second
