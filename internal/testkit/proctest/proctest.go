@@ -24,6 +24,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
@@ -172,11 +173,7 @@ func Drain[T any](w *Wire, s topics.Stream[T]) []Record[T] {
 
 // Values returns the values of records, none of which is a tombstone.
 func Values[T any](records []Record[T]) []T {
-	list := make([]T, len(records))
-	for i, r := range records {
-		list[i] = *r.Value
-	}
-	return list
+	return convert.All(records, func(r Record[T]) T { return *r.Value })
 }
 
 // Row is one row of an owner.
