@@ -82,10 +82,8 @@ func TestAction_JoinedWithNewestProfile(t *testing.T) {
 		Interests: []schemas.InterestID{"interest:x"}, Embedding: []float32{1, 2}, Attributes: map[string]string{"profile": "second"},
 	}
 	expect.NoDiffBut(t, cmpopts.EquateEmpty(), proctest.Values(proctest.Drain(w, w.Streams.ActionsEnriched)), want, "actions")
-	deadLetters := proctest.Values(proctest.Drain(w, w.Streams.DeadLetters))
-	if len(deadLetters) != 1 || deadLetters[0].Reason != `action: key "user:other": want the actor "user:eve"` {
-		t.Errorf("dead letters: got %v, want only the action under another key", deadLetters)
-	}
+	wantDeadLetters := []string{`action: key "user:other": want the actor "user:eve"`}
+	expect.NoDiff(t, w.DeadLetterReasons(), wantDeadLetters, "dead letters: only the action under another key")
 }
 
 func TestUser_FutureProfileIsDeadLetter(t *testing.T) {
@@ -301,13 +299,7 @@ func TestTrim_RemovesWeakFacets(t *testing.T) {
 	for _, e := range proctest.Values(proctest.Drain(w, w.Streams.EdgeWeights)) {
 		weights[e.Followee] = e.Weight
 	}
-	left := 0
-	for _, r := range w.Rows(topics.Actors, "user:eve") {
-		if r.Name[0] == 'f' {
-			left++
-		}
-	}
-	expect.Equal(t, left, 8, "affinities")
+	expect.Equal(t, len(w.RowsOfKind(topics.Actors, "user:eve", 'f')), 8, "affinities")
 	for board, weight := range weights {
 		want := float32(2)
 		if board < "board:03" {

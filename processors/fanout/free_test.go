@@ -67,9 +67,7 @@ func TestFreeSlots_MaximumWithinRecordBounds(t *testing.T) {
 	m.Kill()
 	m.Restart()
 	w.WaitIdle()
-	for _, l := range proctest.Drain(w, w.Streams.DeadLetters) {
-		t.Errorf("dead letter: %s", l.Value.Reason)
-	}
+	expect.Empty(t, w.DeadLetterReasons(), "dead letters")
 	expect.Equal(t, len(freed()), slots, "slots emptied")
 	checkFreed(t, w.Rows(topics.Fanout, followee), slots)
 }

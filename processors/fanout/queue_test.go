@@ -50,9 +50,7 @@ func TestQueue_DamagedRowStopsPartition(t *testing.T) {
 	})
 	stop()
 	expect.Error(t, <-ended, `read a record of fanout-loop of "user:1": decode row "q`, "the group")
-	for _, l := range proctest.Drain(w, w.Streams.DeadLetters) {
-		t.Errorf("dead letter: %s", l.Value.Reason)
-	}
+	expect.Empty(t, w.DeadLetterReasons(), "dead letters")
 }
 
 func TestMergeWalks_KeepsNewestVersionAndAllFollowers(t *testing.T) {

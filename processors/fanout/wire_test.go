@@ -408,7 +408,7 @@ func testLoweredCap(t *testing.T, above int) {
 	}
 	w.WaitIdle()
 	expect.Between(t, len(rowsOf(w, author, 'r')), limit, limit+after/2, "recents kept of %d: those since the last trim", before+after)
-	noDeadLetters(t, w)
+	expect.Empty(t, w.DeadLetterReasons(), "dead letters")
 }
 
 // Pins and followers arrive while the many slots of a followee are freed step by step. The followee is pulled again, and
@@ -453,16 +453,9 @@ func TestSlots_ReusedWhileFreeing(t *testing.T) {
 	say(900, 4e6) // triggers the switch if slots were being freed at the last publication
 	w.WaitIdle()
 	expect.NoDiff(t, slots(t, w, author), bestOf(published, limit), "pins in slots, true if withdrawn")
-	noDeadLetters(t, w)
+	expect.Empty(t, w.DeadLetterReasons(), "dead letters")
 	if kinds := continuations(w); kinds["free"] == 0 || kinds["fill"] == 0 {
 		t.Errorf("continuations %v: want some of each kind", kinds)
-	}
-}
-
-func noDeadLetters(t *testing.T, w *proctest.Wire) {
-	t.Helper()
-	for _, l := range proctest.Drain(w, w.Streams.DeadLetters) {
-		t.Errorf("dead letter: %s", l.Value.Reason)
 	}
 }
 
@@ -586,7 +579,7 @@ func TestFanout_SplitsLongPins(t *testing.T) {
 	for _, kind := range []string{"backfill", "fill", "walk"} {
 		expect.AtLeast(t, kinds[kind], 1, "continuations %q", kind)
 	}
-	noDeadLetters(t, w)
+	expect.Empty(t, w.DeadLetterReasons(), "dead letters")
 }
 
 // Many pins of one followee are published at once. In every partition a walk starts after the previous one has ended, so at
@@ -661,10 +654,8 @@ func testBackfill(t *testing.T, w *proctest.Wire) {
 
 // rowsOf returns the names of an owner's rows of a kind, without the first byte.
 func rowsOf(w *proctest.Wire, owner string, kind byte) (names []string) {
-	for _, row := range w.Rows(topics.Fanout, owner) {
-		if row.Name[0] == kind {
-			names = append(names, string(row.Name[1:]))
-		}
+	for _, row := range w.RowsOfKind(topics.Fanout, owner, kind) {
+		names = append(names, string(row.Name[1:]))
 	}
 	return names
 }
@@ -741,7 +732,7 @@ func testFormerAuthor(t *testing.T, w *proctest.Wire) {
 		}
 	}
 	expect.NoDiff(t, got, want, "pins deleted with their author")
-	expect.NoDiff(t, w.Rows(topics.Fanout, author), []proctest.Row{}, "remaining rows")
+	expect.Empty(t, w.Rows(topics.Fanout, author), "remaining rows")
 	expect.NoDiff(t, rowsOf(w, "user:earlier", 'o'), []string{string(moved.Pin)}, "pins of the new author")
 }
 
@@ -863,5 +854,5 @@ func testDeletedUsers(t *testing.T, w *proctest.Wire) {
 	publish(w, follow("g1", 0, "user:deleted", schemas.Follow, "user:del"), follow("g2", 0, "user:fan", schemas.Follow, "user:deleted"))
 	w.WaitIdle()
 	expect.Equal(t, len(edgesOf(w, "user:deleted"))+len(edgesOf(w, "user:del")), 0, "edges")
-	expect.NoDiff(t, w.Rows(topics.Fanout, "user:del"), []proctest.Row{}, "rows")
+	expect.Empty(t, w.Rows(topics.Fanout, "user:del"), "rows")
 }

@@ -416,11 +416,7 @@ func TestInsights_RejectKeysOfOthers(t *testing.T) {
 	proctest.Publish(r.Wire, r.Streams.UsersDeleted, "user:2", &schemas.DeletedUser{User: "user:1", Time: 7})
 	proctest.Publish(r.Wire, r.Streams.Served, "user:2", visited("user:1", "", 0, 1))
 	r.WaitIdle()
-	var reasons []string
-	for _, d := range proctest.Drain(r.Wire, r.Streams.DeadLetters) {
-		reasons = append(reasons, d.Value.Reason)
-	}
-	slices.Sort(reasons)
+	reasons := r.DeadLetterReasons()
 	if len(reasons) != 3 || !strings.Contains(reasons[0], `want the actor "user:1"`) || !strings.Contains(reasons[1], `want "user:1"`) || !strings.Contains(reasons[2], `want the user "user:1"`) {
 		t.Errorf("dead letters: %q", reasons)
 	}

@@ -80,8 +80,8 @@ func TestImpressions_CountForEachInterest(t *testing.T) {
 		longest = max(longest, len(m.Value))
 	}
 	expect.Between(t, longest, 50_000, 512<<10, "bytes of the largest record of marks")
-	deadLetters := proctest.Drain(r.Wire, r.Streams.DeadLetters)
-	if len(deadLetters) != 1 || !strings.Contains(deadLetters[0].Value.Reason, "the record's is 1") {
+	deadLetters := r.DeadLetterReasons()
+	if len(deadLetters) != 1 || !strings.Contains(deadLetters[0], "the record's is 1") {
 		t.Errorf("dead letters %+v, want only the visit with a pin of another partition", deadLetters)
 	}
 	if slices.ContainsFunc(r.Rows(topics.Interests, ""), func(row proctest.Row) bool { return strings.HasSuffix(string(row.Name), "user:2") }) {

@@ -14,13 +14,8 @@ import (
 )
 
 // impressionRows returns the rows of impressions in the partition of a pin.
-func (r *rig) impressionRows(pin schemas.PinID) (list []proctest.Row) {
-	for _, row := range r.Rows(topics.Interests, rows.CommonOwner(r.partition(pin), r.Kafka.Partitions)) {
-		if row.Name[0] == 'h' {
-			list = append(list, row)
-		}
-	}
-	return list
+func (r *rig) impressionRows(pin schemas.PinID) []proctest.Row {
+	return r.RowsOfKind(topics.Interests, rows.CommonOwner(r.partition(pin), r.Kafka.Partitions), 'h')
 }
 
 // An action counts for the newest impression of its pin before it, of the same user, within the window.

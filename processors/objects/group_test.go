@@ -115,7 +115,7 @@ func TestPin_PublicationsCardsAndDeadLetters(t *testing.T) {
 	slices.SortStableFunc(got, func(a, b sentPublication) int { return cmp.Compare(a.Followee, b.Followee) })
 	expect.NoDiff(t, got, want, "publications")
 	checkCards(t, w)
-	checkDeadLetters(t, w, `key "pin:3": want the record's "pin:4"`)
+	expect.NoDiff(t, w.DeadLetterReasons(), []string{`key "pin:3": want the record's "pin:4"`}, "dead letters")
 }
 
 func TestPin_DeletedDropsLaterRecords(t *testing.T) {
@@ -146,15 +146,6 @@ func checkCards(t *testing.T, w *proctest.Wire) {
 		`pin:1 "" "" true`,
 	}
 	expect.NoDiff(t, titles, want, "cards")
-}
-
-func checkDeadLetters(t *testing.T, w *proctest.Wire, want ...string) {
-	t.Helper()
-	var got []string
-	for _, l := range proctest.Values(proctest.Drain(w, w.Streams.DeadLetters)) {
-		got = append(got, l.Reason)
-	}
-	expect.NoDiff(t, got, want, "dead letters")
 }
 
 func TestAction_JoinedOnce(t *testing.T) {
@@ -243,11 +234,7 @@ func TestAction_HeldUntilPinArrives(t *testing.T) {
 	proctest.Publish(w, w.Streams.Pins, "pin:1", pinAt(schemas.Create, "pin:1", at, "v1"))
 	w.Eventually("all held actions are forwarded", func() bool { return len(proctest.Drain(w, w.Streams.ActionsJoined)) >= len(want) })
 	expect.NoDiff(t, joinedWith(t, w), want, "joined with")
-	for _, r := range w.Rows(topics.Objects, "") {
-		if r.Name[0] == 'h' {
-			t.Errorf("action %q of %s is still held", r.Name[9:], r.Owner)
-		}
-	}
+	expect.Empty(t, w.RowsOfKind(topics.Objects, "", 'h'), "rows of actions that are still held")
 	without := map[string]int64{"hold_limit": 1, "unknown_pin": 1, "deleted_pin": 1}
 	expect.NoDiff(t, m.Status(topics.Objects).Dropped, without, "dropped or incomplete, by reason")
 }
@@ -275,7 +262,7 @@ func TestCounts_PerStep(t *testing.T) {
 		schemas.MicrosOf(step.Add(-5 * time.Minute)): {"click": 1},
 	}
 	expect.NoDiff(t, last, want, "counts")
-	checkDeadLetters(t, w)
+	expect.Empty(t, w.DeadLetterReasons(), "dead letters")
 }
 
 func TestTimer_ExpiresRememberedActionsAndCounts(t *testing.T) {
@@ -410,7 +397,7 @@ func TestCounts_ActorsAndMeanEmbedding(t *testing.T) {
 	expect.Between(t, u.Estimate(), 19.5, 20.5, "actors")
 	expect.NoDiff(t, last.Counts, map[string]int64{"click": 40, schemas.ImpressionCount: 1}, "counts")
 	expect.NoDiff(t, last.Embedding, []float32{0.5, 1.5}, "mean of actors")
-	checkDeadLetters(t, w, `pin actor: key "pin:1": want the pin "pin:other"`)
+	expect.NoDiff(t, w.DeadLetterReasons(), []string{`pin actor: key "pin:1": want the pin "pin:other"`}, "dead letters")
 }
 
 // hotRig is the group with a global table of hot-pins.
@@ -500,13 +487,7 @@ func TestWaitIdle_IgnoresHeldActions(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), proctest.Patience)
 	defer cancel()
 	must.OK(t, topics.Wait(ctx, w.Kafka, schemas.MicrosOf(time.Now()), nil, reader))
-	held := 0
-	for _, r := range w.Rows(topics.Objects, "pin:1") {
-		if r.Name[0] == 'h' {
-			held++
-		}
-	}
-	joined := len(proctest.Drain(w, w.Streams.ActionsJoined))
+	held, joined := len(w.RowsOfKind(topics.Objects, "pin:1", 'h')), len(proctest.Drain(w, w.Streams.ActionsJoined))
 	expect.Equal(t, [2]int{held, joined}, [2]int{1, 0}, "actions held and forwarded")
 }
 
@@ -562,7 +543,7 @@ func TestImpressions_CountEachPin(t *testing.T) {
 	w.WaitIdle()
 	expect.NoDiff(t, impressionsOf(t, w), map[schemas.PinID]int64{p[0]: 2, p[1]: 2, p[3]: 1}, "impressions")
 	expect.NoDiff(t, m.Status(topics.Objects).Dropped, map[string]int64{"deleted_pin": 1}, "dropped by reason")
-	checkDeadLetters(t, w)
+	expect.Empty(t, w.DeadLetterReasons(), "dead letters")
 }
 
 // Impressions with a pin of another partition go to the dead-letter topic, and none of them counts. Later ones do.
@@ -572,5 +553,6 @@ func TestImpressions_OtherPartitionIsDeadLetter(t *testing.T) {
 	show(w, shown(at, here[0], there[0], here[1]), shown(at, here[1]))
 	w.WaitIdle()
 	expect.NoDiff(t, impressionsOf(t, w), map[schemas.PinID]int64{here[1]: 1}, "impressions")
-	checkDeadLetters(t, w, fmt.Sprintf("access rows of %q: its partition is 2, the record's is 1", there[0]))
+	want := fmt.Sprintf("access rows of %q: its partition is 2, the record's is 1", there[0])
+	expect.NoDiff(t, w.DeadLetterReasons(), []string{want}, "dead letters")
 }

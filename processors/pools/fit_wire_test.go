@@ -60,7 +60,7 @@ func TestChunk_FitsRecordWithLongestFacets(t *testing.T) {
 	}
 	expect.NoDiff(t, got, want, "pins of all visits")
 	r.WaitIdle()
-	r.noDeadLetters()
+	expect.Empty(t, r.DeadLetterReasons(), "dead letters")
 	entries := 0
 	for _, rec := range proctest.Drain(r.Wire, r.Streams.FeedEntries) {
 		entries += len(rec.Value.Items)

@@ -43,7 +43,7 @@ func TestNotifyFollowees_ContinuesInNextRecord(t *testing.T) {
 	expect.Equal(t, r.notified(isInactive), many, "followees notified that the reader is inactive")
 	r.serve(reader, "back")
 	r.WaitIdle()
-	r.noDeadLetters()
+	expect.Empty(t, r.DeadLetterReasons(), "dead letters")
 	expect.Equal(t, r.count(reader, 's'), 1, "seen pins")
 	r.backfillAll("reactivation", many)
 	proctest.Publish(r.Wire, r.Streams.Rebuilds, string(reader), &schemas.Rebuild{User: reader})

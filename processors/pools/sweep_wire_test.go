@@ -118,6 +118,6 @@ func TestSweep_SplitsManyRows(t *testing.T) {
 	for n := range 3 {
 		r.tick(inTwoDays+time.Duration(n)*time.Second, reader)
 	}
-	r.noDeadLetters()
+	expect.Empty(t, r.DeadLetterReasons(), "dead letters")
 	expect.Equal(t, r.candidatesOf(reader, "user:a"), 0, "rows that remain of %d", many)
 }

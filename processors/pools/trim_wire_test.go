@@ -31,14 +31,6 @@ func (r *rig) deliverAll(users []schemas.UserID, pins ...schemas.DeliveredPin) {
 	proctest.PublishTo(r.Wire, r.Streams.Deliveries, 0, "user:a", time.Time{}, d)
 }
 
-// noDeadLetters fails if there are dead letters.
-func (r *rig) noDeadLetters() {
-	r.t.Helper()
-	if deadLetters := proctest.Drain(r.Wire, r.Streams.DeadLetters); len(deadLetters) > 0 {
-		r.t.Errorf("%d dead letters: %s", len(deadLetters), deadLetters[0].Value.Reason)
-	}
-}
-
 // Pools with the same history become due in one delivery, and would drop more rows than a record may write. The delivery
 // trims as many as fit in its record, and the next deliveries trim the others.
 func TestTrimPools_DueTogether(t *testing.T) {
@@ -54,7 +46,7 @@ func TestTrimPools_DueTogether(t *testing.T) {
 		r.WaitIdle()
 	}
 	deliver(2*limit + slack) // the first turn drops two rows of each pool, the second ten
-	r.noDeadLetters()
+	expect.Empty(t, r.DeadLetterReasons(), "dead letters")
 	postponed := 0
 	for _, user := range users {
 		if r.count(user, 'c') == 2*limit {
@@ -65,7 +57,7 @@ func TestTrimPools_DueTogether(t *testing.T) {
 		t.Fatalf("%d of %d pools are not trimmed: one record trimmed all or none", postponed, many)
 	}
 	deliver(2 * limit)
-	r.noDeadLetters()
+	expect.Empty(t, r.DeadLetterReasons(), "dead letters")
 	var want []place
 	for n := last; n > last-limit; n-- {
 		want = append(want, place{pin(n, 0, "").Pin, schemas.PoolScore(n)})
@@ -104,8 +96,8 @@ func TestDeletions_SplitManyRows(t *testing.T) {
 		r.showPins("user:seen", many+n, many+n+1)
 	}
 	r.WaitIdle()
-	r.noDeadLetters()
-	expect.NoDiff(t, r.Rows(topics.Pools, "user:erased"), []proctest.Row{}, "rows of the erased user")
+	expect.Empty(t, r.DeadLetterReasons(), "dead letters")
+	expect.Empty(t, r.Rows(topics.Pools, "user:erased"), "rows of the erased user")
 	expect.Equal(t, r.count("user:rebuilt", 'c'), 0, "candidates of the rebuilt user")
 	expect.Equal(t, r.count("user:seen", 's'), 1000, "seen pins")
 }

@@ -281,9 +281,8 @@ func TestOffer_SplitsDeliveriesByBytes(t *testing.T) {
 			pins[p.Pin] = true
 		}
 	}
-	if deadLetters := proctest.Drain(r.Wire, r.Streams.DeadLetters); len(pins) != 2*half || len(deadLetters) != 0 {
-		t.Errorf("%d pins and %d dead letters, want %d pins", len(pins), len(deadLetters), 2*half)
-	}
+	expect.Equal(t, len(pins), 2*half, "delivered pins")
+	expect.Empty(t, r.DeadLetterReasons(), "dead letters")
 }
 
 // A board pairs only its last pins.
@@ -322,16 +321,11 @@ func TestRelated_SendBadRecordsToDeadLetters(t *testing.T) {
 	proctest.PublishTo(r.Wire, r.Streams.RelatedPairs, 0, "k", time.Time{},
 		&schemas.RelatedPairs{Pins: []schemas.Neighbor{pin(1)}, Pairs: []schemas.Pair{{Of: "pin:9", Neighbor: 1, Weight: 1}}})
 	r.WaitIdle()
-	var reasons []string
-	for _, rec := range proctest.Drain(r.Wire, r.Streams.DeadLetters) {
-		reasons = append(reasons, rec.Value.Reason)
-	}
-	slices.Sort(reasons)
 	want := []string{
 		`board save: key "board:x": want the board "board:y"`, `related pairs: neighbor 1 of "pin:9" with weight 1`,
 		`related request: key "pin:2": want the pin "pin:1"`, `related request: pin "pin:1" of weight 0`,
 	}
-	expect.NoDiff(t, reasons, want, "dead letters")
+	expect.NoDiff(t, r.DeadLetterReasons(), want, "dead letters")
 }
 
 // A deleted pin keeps one small row and is no pin's neighbor. Later actions and saves that contain it do not change that.

@@ -48,12 +48,7 @@ func TestQueue_IsBoundedWhileDeliveriesAreHeld(t *testing.T) {
 	}
 	proctest.Publish(p.Wire, p.Streams.Publications, author, all...)
 	p.WaitIdle()
-	queued := 0
-	for _, row := range p.Rows(topics.Fanout, author) {
-		if row.Name[0] == 'q' {
-			queued++
-		}
-	}
+	queued := len(p.RowsOfKind(topics.Fanout, author, 'q'))
 	if dropped := member.Status(topics.Fanout).Dropped["queue_cap"]; queued > 20*rules.MaxRecentPublications || dropped == 0 {
 		t.Errorf("%d walks are queued and %d were dropped, want at most a few times %d queued, and the others dropped", queued, dropped, rules.MaxRecentPublications)
 	}

@@ -16,6 +16,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -176,6 +177,14 @@ func Values[T any](records []Record[T]) []T {
 	return convert.All(records, func(r Record[T]) T { return *r.Value })
 }
 
+// DeadLetterReasons returns the sorted reasons of all dead letters.
+func (w *Wire) DeadLetterReasons() []string {
+	w.t.Helper()
+	reasons := convert.All(Drain(w, w.Streams.DeadLetters), func(r Record[schemas.DeadLetter]) string { return r.Value.Reason })
+	slices.Sort(reasons)
+	return reasons
+}
+
 // Row is one row of an owner.
 type Row struct {
 	Owner string
@@ -198,12 +207,13 @@ func (w *Wire) Rows(group, owner string) []Row {
 		}
 		state[string(r.Key)] = Row{Owner: string(name), Name: row, Value: r.Value}
 	}
-	list := make([]Row, 0, len(state))
-	for _, row := range state {
-		list = append(list, row)
-	}
-	slices.SortFunc(list, func(a, b Row) int {
+	return slices.SortedFunc(maps.Values(state), func(a, b Row) int {
 		return cmp.Or(strings.Compare(a.Owner, b.Owner), bytes.Compare(a.Name, b.Name))
 	})
-	return list
+}
+
+// RowsOfKind returns the rows of Rows whose names begin with a byte.
+func (w *Wire) RowsOfKind(group, owner string, kind byte) []Row {
+	w.t.Helper()
+	return slices.DeleteFunc(w.Rows(group, owner), func(r Row) bool { return r.Name[0] != kind })
 }
