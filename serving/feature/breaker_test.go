@@ -15,6 +15,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/metricstest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -94,14 +95,14 @@ func TestAnswer_BreakerOpensWhileStoreHangs(t *testing.T) {
 		}
 		expect.AtMost(t, runtime.NumGoroutine(), before, "goroutines")
 		expect.Equal(t, store.hits.Load(), hits, "scans")
-		expect.Equal(t, counted(t, metrics, "smartfeed_features_circuit_breaker_open"), 1, "gauge")
+		expect.Equal(t, metricstest.Sum(t, metrics, "smartfeed_features_circuit_breaker_open"), 1, "gauge")
 		down.Store(false)
 		close(release)
 		time.Sleep(cfg.BreakerOpenTime + 1)
 		if answer, _ := ask(); len(answer.Degraded) > 0 {
 			t.Errorf("when it has recovered: degraded %v", answer.Degraded)
 		}
-		expect.Equal(t, counted(t, metrics, "smartfeed_features_circuit_breaker_open"), 0, "gauge")
+		expect.Equal(t, metricstest.Sum(t, metrics, "smartfeed_features_circuit_breaker_open"), 0, "gauge")
 	})
 }
 

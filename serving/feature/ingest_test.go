@@ -18,6 +18,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/metricstest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -50,19 +51,10 @@ func (w *wire) sink(t testing.TB, store Writer, deadLetters topics.DeadLetterSen
 
 func (w *wire) sinkOf(t testing.TB, instance string, store Writer, deadLetters topics.DeadLetterSender) *Sink {
 	t.Helper()
-	return sinkWith(t, w.deps(instance, store, deadLetters))
-}
-
-func (w *wire) deps(instance string, store Writer, deadLetters topics.DeadLetterSender) SinkDeps {
-	return SinkDeps{
+	return must.Get(NewSink(DefaultConfig(), SinkDeps{
 		Kafka: w.Kafka, Streams: w.Streams, Instance: instance, Store: store, DeadLetters: deadLetters, Metrics: w.metrics, Deleted: deleted{},
 		Now: func() time.Time { return now.Time() },
-	}
-}
-
-func sinkWith(t testing.TB, deps SinkDeps) *Sink {
-	t.Helper()
-	return must.Get(NewSink(DefaultConfig(), deps))(t)
+	}))(t)
 }
 
 func produce[T any](t testing.TB, w *wire, s topics.Stream[T], key string, recs ...*T) {
@@ -118,7 +110,7 @@ func TestSink_ActionsBecomeFeatures(t *testing.T) {
 		return err == nil && got["pin:9"].Author == "user:ada" && got["pin:9"].Attributes["a"] == "b" && len(got["pin:9"].Embedding) == 1
 	})
 	eventually.True(t, "everything is committed", func() bool { return w.lag(t) == 0 })
-	lag := counted(t, w.registry, "smartfeed_features_lag_seconds")
+	lag := metricstest.Sum(t, w.registry, "smartfeed_features_lag_seconds")
 	expect.Equal(t, lag, 0, "freshness in s, although one action is old: it arrived a moment ago and is stored")
 	if arrived, known := sink.Fresh(); !known || time.Since(arrived) > time.Minute || time.Since(arrived) < 0 {
 		t.Errorf("fresh to %v, %v, want a moment ago", arrived, known)
@@ -162,7 +154,7 @@ func TestSink_BadRecordIsADeadLetter(t *testing.T) {
 		expect.True(t, found, "%s: a dead letter has the reason %q", name, tt.reason)
 	}
 	eventually.True(t, "everything is committed", func() bool { return w.lag(t) == 0 })
-	expect.Equal(t, counted(t, w.registry, "smartfeed_features_dead_letters_total"), float64(len(tests)), "counted dead letters")
+	expect.Equal(t, metricstest.Sum(t, w.registry, "smartfeed_features_dead_letters_total"), float64(len(tests)), "counted dead letters")
 }
 
 // failing is a store whose first writes fail, before or after taking effect, and whose first dead letters fail.
@@ -227,7 +219,7 @@ func TestSink_FreshnessWhileStoreFails(t *testing.T) {
 	sink.deps.Now = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
 	check := func(when string, want time.Duration) {
 		t.Helper()
-		got := counted(t, w.registry, "smartfeed_features_lag_seconds")
+		got := metricstest.Sum(t, w.registry, "smartfeed_features_lag_seconds")
 		expect.Between(t, got, want.Seconds(), (want + eventually.Patience).Seconds(), "lateness of %s features in seconds", when)
 	}
 	late := saves("user:1", 1, schemas.MicrosOf(time.Now().Add(-2*time.Hour))).Actions[0]
@@ -247,7 +239,7 @@ func TestSink_FreshnessWhileStoreFails(t *testing.T) {
 	<-store.begun
 	store.outcomes <- nil
 	eventually.True(t, "everything is committed", func() bool { return w.lag(t) == 0 })
-	expect.Equal(t, counted(t, w.registry, "smartfeed_features_lag_seconds"), 0, "lag of features after the write in seconds")
+	expect.Equal(t, metricstest.Sum(t, w.registry, "smartfeed_features_lag_seconds"), 0, "lag of features after the write in seconds")
 }
 
 type failingDeadLetters struct {
@@ -337,7 +329,7 @@ func TestSink_EveryProcessHasAllFeatures(t *testing.T) {
 	}
 	must.OK(t, errors.Join(stop(), other.Close()))
 
-	w.forget(t, second)
+	must.Get(w.Admin().DeleteGroups(t.Context(), topics.InstanceGroup(topics.Features, second)))(t) // and the committed offsets
 	kept := &counting{EmbeddedStore: openTest(t, dir, DefaultConfig())}
 	stop = topicstest.Run(t, w.sinkOf(t, second, kept, w.publisher).Run)
 	eventually.True(t, "the second has joined again", func() bool { return w.lagOf(t, second) == 0 })
@@ -360,12 +352,6 @@ type counting struct {
 func (c *counting) Write(b Batch) error {
 	c.records += len(b.Actions) + len(b.Counts) + len(b.Pins)
 	return c.EmbeddedStore.Write(b)
-}
-
-// forget deletes the committed offsets of a process.
-func (w *wire) forget(t *testing.T, instance string) {
-	t.Helper()
-	must.Get(w.Admin().DeleteGroups(t.Context(), topics.InstanceGroup(topics.Features, instance)))(t)
 }
 
 // A recreated topic starts at offsets that the store has already applied. It is read from the start.

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/metricstest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 )
@@ -41,7 +42,7 @@ func TestLateness_Metrics(t *testing.T) {
 			time.Sleep(after)
 			synctest.Wait()
 			sum, n := observed(t, reg, "smartfeed_features_end_to_end_latency_seconds")
-			if got := counted(t, reg, "smartfeed_features_lag_seconds"); got != gauge || n != checks || sum != late {
+			if got := metricstest.Sum(t, reg, "smartfeed_features_lag_seconds"); got != gauge || n != checks || sum != late {
 				t.Errorf("%s: gauge %v, %d checks of %v s, want %v, %d of %v s", what, got, n, sum, gauge, checks, late)
 			}
 		}

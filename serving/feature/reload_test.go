@@ -1,7 +1,6 @@
 package feature
 
 import (
-	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/logtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 )
 
 // The file changes while the process runs. Each valid change is in effect a moment later. For an invalid change, every
@@ -32,9 +32,7 @@ func TestReloader_ReloadsChangedFile(t *testing.T) {
 		s, _ := serviceOf{store: empty{}}.start(t)
 		metrics := must.Get(NewMetrics(prometheus.NewRegistry()))(t)
 		r := NewReloader(Config{ReloadInterval: time.Second}, path, s, metrics, slog.New(slog.NewTextHandler(&log, nil)))
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- r.Run(ctx) }()
+		stop := topicstest.Run(t, r.Run)
 		steps := []struct {
 			do   func()
 			want string   // name of the only feature
@@ -61,8 +59,7 @@ func TestReloader_ReloadsChangedFile(t *testing.T) {
 				expect.Equal(t, strings.Count(logged, says), 1, "step %d: lines with %q in\n%s", i, says, logged)
 			}
 		}
-		cancel()
-		expect.Error(t, <-ended, "", "end")
+		must.OK(t, stop())
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/metricstest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -371,24 +372,9 @@ func TestAnswer_DegradesOnStoreFailure(t *testing.T) {
 			same(t, "answer", Answer{Values: tt.want, Missing: tt.missing, Degraded: []string{"store"}, AsOf: nowMS.Time()}, got)
 			expect.AtLeast(t, tt.store.hits.Load(), 1, "reads of the store")
 			expect.Equal(t, strings.Count(log.String(), "error=down"), 1, "times that the error is logged in %s", &log)
-			expect.Equal(t, counted(t, metrics, "smartfeed_features_degraded_responses_total"), 1, "counted degraded answers")
+			expect.Equal(t, metricstest.Sum(t, metrics, "smartfeed_features_degraded_responses_total"), 1, "counted degraded answers")
 		})
 	}
-}
-
-// counted returns the sum of a counter or gauge over its labels.
-func counted(t *testing.T, reg prometheus.Gatherer, name string) float64 {
-	t.Helper()
-	families := must.Get(reg.Gather())(t)
-	sum := 0.0
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			if f.GetName() == name {
-				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
-			}
-		}
-	}
-	return sum
 }
 
 func TestAnswer_KeepsDeadline(t *testing.T) {

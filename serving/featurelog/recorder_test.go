@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/metricstest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -46,18 +47,6 @@ func record(t *testing.T, w *wire, rules ...Rule) recording {
 	metrics := must.Get(NewMetrics(reg))(t)
 	s := &sent{}
 	return recording{NewRecorder(Config{Rules: rules}, s, w.Streams.FeatureLog, "run", metrics), s, reg, w.Streams.FeatureLog}
-}
-
-func (r recording) counted(t *testing.T, name string) float64 {
-	t.Helper()
-	families := must.Get(r.reg.Gather())(t)
-	for _, f := range families {
-		if f.GetName() == "smartfeed_feature_log_"+name {
-			return f.GetMetric()[0].GetCounter().GetValue()
-		}
-	}
-	t.Fatalf("no metric %s", name)
-	return 0
 }
 
 func (r recording) logged(t *testing.T) []schemas.LoggedFeatures {
@@ -109,8 +98,8 @@ func TestRecorder_AppliesRules(t *testing.T) {
 	expect.NoDiffBut(t, cmpopts.EquateEmpty(), r.logged(t), []schemas.LoggedFeatures{user, pin}, "logged features")
 	r.sent.full = true
 	r.Record(req, answer, at)
-	expect.Equal(t, r.counted(t, "records_dropped_total"), 2, "dropped records")
-	expect.Equal(t, r.counted(t, "records_written_total"), 2, "written records")
+	expect.Equal(t, metricstest.Sum(t, r.reg, "smartfeed_feature_log_records_dropped_total"), 2, "dropped records")
+	expect.Equal(t, metricstest.Sum(t, r.reg, "smartfeed_feature_log_records_written_total"), 2, "written records")
 }
 
 func TestRule_SamplesItsShare(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/metricstest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -264,7 +265,7 @@ func TestMetrics_CountChunks(t *testing.T) {
 		"items_total":          {" home others": 50},
 		"relaxed_chunks_total": {"home all": 1},
 	} {
-		expect.NoDiff(t, counted(t, reg, "smartfeed_generator_"+name), want, "%s", name)
+		expect.NoDiff(t, metricstest.Values(t, reg, "smartfeed_generator_"+name), want, "%s", name)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/metricstest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/external"
@@ -113,27 +114,7 @@ func TestExternalSource_FiltersCandidates(t *testing.T) {
 	if len(c.Degraded) > 0 || len(c.Served.Items) != 4 || c.Served.Items[0].Created != 1577836800000000 {
 		t.Errorf("degraded %v, items %+v", c.Degraded, c.Served.Items)
 	}
-	expect.NoDiff(t, counted(t, reg, "smartfeed_generator_rejected_candidates_total"), map[string]float64{"trends": 4}, "refused")
-}
-
-// counted returns the values of a counter by its labels, in the order of the label names.
-func counted(t *testing.T, reg prometheus.Gatherer, name string) map[string]float64 {
-	t.Helper()
-	families := must.Get(reg.Gather())(t)
-	values := map[string]float64{}
-	for _, f := range families {
-		if f.GetName() != name {
-			continue
-		}
-		for _, m := range f.GetMetric() {
-			var labels []string
-			for _, l := range m.GetLabel() {
-				labels = append(labels, l.GetValue())
-			}
-			values[strings.Join(labels, " ")] = m.GetCounter().GetValue()
-		}
-	}
-	return values
+	expect.NoDiff(t, metricstest.Values(t, reg, "smartfeed_generator_rejected_candidates_total"), map[string]float64{"trends": 4}, "refused")
 }
 
 // The candidates of a pool and of an external source with the same name are merged.
@@ -167,7 +148,7 @@ func TestExternal_FailuresDegradeChunk(t *testing.T) {
 	want := map[string]float64{
 		"success fine": 1, "error broken": 1, "error late": 1, "error model": 1, "error odd": 1, "timeout slow": 1,
 	}
-	expect.NoDiff(t, counted(t, reg, "smartfeed_generator_external_calls_total"), want, "calls")
+	expect.NoDiff(t, metricstest.Values(t, reg, "smartfeed_generator_external_calls_total"), want, "calls")
 }
 
 func TestExternalSource_NotCalledWithoutShare(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/metricstest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -27,13 +28,6 @@ func peek(t *testing.T, g *Generator, feed string) (*schemas.Chunk, error) {
 	return g.Chunk(ctx, schemas.ChunkRequest{Peek: true, User: poolstest.Owner, Feed: feed, Limit: 3, Time: at})
 }
 
-// exploring is the configuration of a feed whose chunks depend on the draws of the next visit.
-func exploring() Config {
-	cfg := DefaultConfig()
-	changeHome(cfg.Feeds, func(home *rules.Feed) { home.Shares[schemas.Explore] = 1 })
-	return cfg
-}
-
 // Peeks and the visit after them have the same items, also if these are drawn. Before and after the visit is applied, a peek
 // has the items of the next visit.
 func TestPeek_HasItemsOfNextVisit(t *testing.T) { synctest.Test(t, testPeekHasItemsOfNextVisit) }
@@ -41,7 +35,9 @@ func TestPeek_HasItemsOfNextVisit(t *testing.T) { synctest.Test(t, testPeekHasIt
 func testPeekHasItemsOfNextVisit(t *testing.T) {
 	d := newFakePools(40)
 	reg := prometheus.NewRegistry()
-	g := generatorWith(t, exploring(), Deps{Rows: d, Hot: NewHot(nil), Metrics: reg})
+	cfg := DefaultConfig() // the chunks depend on the draws of the next visit
+	changeHome(cfg.Feeds, func(home *rules.Feed) { home.Shares[schemas.Explore] = 1 })
+	g := generatorWith(t, cfg, Deps{Rows: d, Hot: NewHot(nil), Metrics: reg})
 	var shown [][]schemas.PinID
 	for _, id := range []string{"v1", "v2"} {
 		first := must.Get(peek(t, g, rules.Home))(t)
@@ -58,11 +54,7 @@ func testPeekHasItemsOfNextVisit(t *testing.T) {
 	if len(shown[0]) != 3 || slices.ContainsFunc(shown[1], func(p schemas.PinID) bool { return slices.Contains(shown[0], p) }) {
 		t.Errorf("got %v, want two visits without a common pin", shown)
 	}
-	items := 0.0
-	for _, n := range counted(t, reg, "smartfeed_generator_items_total") {
-		items += n
-	}
-	expect.Equal(t, items, 6, "counted items: those of the two visits")
+	expect.Equal(t, metricstest.Sum(t, reg, "smartfeed_generator_items_total"), 6, "counted items: those of the two visits")
 }
 
 // The outcome of a visit in flight determines what the next visit shows, so a peek waits for it. A visit does not wait for

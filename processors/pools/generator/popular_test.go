@@ -3,6 +3,7 @@ package generator
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -11,7 +12,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/metricstest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/pools/layout"
@@ -64,23 +67,14 @@ func TestPopular_SortsSlotsByDecayedEngagement(t *testing.T) {
 				delete(slots, key)
 			}
 		}
-		var want, got []schemas.PinID
 		left := func(s *schemas.PopularPin) float64 { // ten hours after 1970
 			return s.Engagement * math.Exp2(float64(s.Time)/float64(time.Hour.Microseconds())-10)
 		}
-		var all []*schemas.PopularPin
-		for _, s := range slots {
-			all = append(all, s)
-		}
-		slices.SortFunc(all, func(a, b *schemas.PopularPin) int {
+		all := slices.SortedFunc(maps.Values(slots), func(a, b *schemas.PopularPin) int {
 			return cmp.Or(cmp.Compare(left(b), left(a)), cmp.Compare(a.Pin, b.Pin))
 		})
-		for _, s := range all {
-			want = append(want, s.Pin)
-		}
-		for _, c := range p.candidates() {
-			got = append(got, c.Pin)
-		}
+		want := convert.All(all, func(s *schemas.PopularPin) schemas.PinID { return s.Pin })
+		got := convert.All(p.candidates(), func(c layout.Candidate) schemas.PinID { return c.Pin })
 		expect.NoDiff(t, got, want, "popular pins")
 	})
 }
@@ -100,7 +94,7 @@ func TestChunk_FillsFeedOfNewUserWithPopularPins(t *testing.T) {
 	expectPins(t, changed.Served.Items, "pin:top-3", "pin:top-5")
 	d.apply(t, &changed.Served)
 	expectPins(t, homeVisit(t, g, "v2", 3).Served.Items, "pin:top-1")
-	got := counted(t, reg, "smartfeed_generator_items_total")
+	got := metricstest.Values(t, reg, "smartfeed_generator_items_total")
 	expect.Equal(t, got[" home explore"]+got[" home popular"], 3, "popular pins counted")
 }
 

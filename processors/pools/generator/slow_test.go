@@ -14,6 +14,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/metricstest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/poolstest"
 	"github.com/smartfeed/smartfeed/processors/external"
@@ -130,7 +131,7 @@ func TestExternal_HangingServiceDoesNotDelayVisit(t *testing.T) {
 				expect.Equal(t, slow.hits.Load(), external.Failures, "calls")
 				label := map[bool]string{true: "model", false: "slow"}[hanging.degraded == degradedModel]
 				want := map[string]float64{"timeout " + label: external.Failures, "circuit_open " + label: 1}
-				expect.NoDiff(t, counted(t, reg, "smartfeed_generator_external_calls_total"), want, "calls")
+				expect.NoDiff(t, metricstest.Values(t, reg, "smartfeed_generator_external_calls_total"), want, "calls")
 				time.Sleep(external.OpenFor + 1)
 				visitWithin(t, g, visitTime, nil)
 				expect.Equal(t, slow.hits.Load(), external.Failures+1, "calls after the pause")

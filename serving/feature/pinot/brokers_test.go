@@ -17,7 +17,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/metricstest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -173,7 +175,7 @@ func TestBrokers_FailureKeepsCircuitBreakerClosed(t *testing.T) {
 				reg := prometheus.NewRegistry()
 				metrics := must.Get(feature.NewMetrics(reg))(t)
 				s := must.Get(feature.NewService(feature.DefaultConfig(), feature.Deps{
-					Store: NewStore(feature.DefaultConfig(), among(t, bad, &standIn{answer: says(none)})), Deleted: noneDeleted{},
+					Store: NewStore(feature.DefaultConfig(), among(t, bad, &standIn{answer: says(none)})), Deleted: deletedtest.Of(),
 					Definitions: define(t, "- {name: n, entity: user, aggregate: count}\n"), Metrics: metrics,
 					Log: slog.New(slog.DiscardHandler), Now: time.Now,
 				}))(t)
@@ -187,25 +189,10 @@ func TestBrokers_FailureKeepsCircuitBreakerClosed(t *testing.T) {
 					}
 				}
 				expect.AtLeast(t, bad.hits.Load(), 1, "received queries")
-				expect.Equal(t, gauge(t, reg, "smartfeed_features_circuit_breaker_open"), 0, "open circuit breaker")
+				expect.Equal(t, metricstest.Sum(t, reg, "smartfeed_features_circuit_breaker_open"), 0, "open circuit breaker")
 			})
 		})
 	}
-}
-
-type noneDeleted struct{}
-
-func (noneDeleted) Has(schemas.UserID) bool { return false }
-
-func gauge(t *testing.T, reg prometheus.Gatherer, name string) float64 {
-	t.Helper()
-	for _, f := range must.Get(reg.Gather())(t) {
-		if f.GetName() == name {
-			return f.GetMetric()[0].GetGauge().GetValue()
-		}
-	}
-	t.Fatalf("no metric %s", name)
-	return 0
 }
 
 // A query that is slow on every broker gets the whole deadline. If all brokers are slow, not every query is sent twice.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/secure"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/metricstest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -141,10 +142,7 @@ func TestSession_KeptWhileNoNewOneOpens(t *testing.T) {
 	watch(t, func(s *Store, c *cluster) {
 		reg := prometheus.NewRegistry()
 		must.OK(t, reg.Register(s.Metric()))
-		told := func() float64 {
-			families := must.Get(reg.Gather())(t)
-			return families[0].GetMetric()[0].GetGauge().GetValue()
-		}
+		told := func() float64 { return metricstest.Sum(t, reg, "smartfeed_feedstore_up") }
 		first, _ := s.conn()
 		expect.Equal(t, told(), 1, "Answers")
 		c.address.Store(0)
