@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -245,11 +246,6 @@ features:
 	expect.Empty(t, got.Missing, "missing values as of %s", at)
 }
 
-// noneDeleted is an empty set of deleted users.
-type noneDeleted struct{}
-
-func (noneDeleted) Has(schemas.UserID) bool { return false }
-
 // service returns a service over the store, with the world's present time.
 func (w *world) service(t *testing.T, s store, definitions string) *feature.Service {
 	defs := must.Get(feature.Parse("definitions", []byte(definitions)))(t)
@@ -261,7 +257,7 @@ func (w *world) serviceOf(t *testing.T, s store, defs []feature.Definition) *fea
 	cfg := feature.DefaultConfig()
 	cfg.Timeout = time.Minute // a remote store may be slow here
 	service := must.Get(feature.NewService(cfg, feature.Deps{
-		Store: s, Definitions: defs, Deleted: noneDeleted{}, Metrics: metrics, Log: slog.New(slog.DiscardHandler), Now: w.now.Time,
+		Store: s, Definitions: defs, Deleted: deletedtest.Of(), Metrics: metrics, Log: slog.New(slog.DiscardHandler), Now: w.now.Time,
 	}))(t)
 	t.Cleanup(service.Close)
 	return service

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/actiontest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -23,11 +24,7 @@ func path(text string) feature.Path {
 }
 
 func paths(texts ...string) *rapid.Generator[feature.Path] {
-	var all []feature.Path
-	for _, text := range texts {
-		all = append(all, path(text))
-	}
-	return rapid.SampledFrom(all)
+	return rapid.SampledFrom(convert.All(texts, path))
 }
 
 // Paths by type: numbers, values, values of the pin, vectors.

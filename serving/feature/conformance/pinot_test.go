@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -20,11 +19,11 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
 	"github.com/smartfeed/smartfeed/serving/feature/pinot"
 	"github.com/smartfeed/smartfeed/topics"
-	"github.com/smartfeed/smartfeed/topics/embedded"
 )
 
 // realPinot is the host:port of a Pinot controller whose broker listens on the next port, as .ci/services starts it.
@@ -50,17 +49,10 @@ func startCluster(t testing.TB) *cluster {
 	if controller == "" {
 		t.Skip(realPinot + " is not set")
 	}
-	cfg := embedded.DefaultConfig()
-	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
-	server := must.Get(embedded.Start(t.Context(), cfg, slog.New(slog.DiscardHandler)))(t)
-	t.Cleanup(func() { _ = server.Close() })
-	kafka := server.Kafka(partitions)
-	must.Get(topics.Apply(t.Context(), kafka, topics.Catalogue(topics.Profile{Partitions: partitions, Embedded: true})))(t)
-	registry := must.Get(schemas.NewRegistry(server.RegistryURL()))(t)
-	c := &cluster{setup: pinot.Setup{Kafka: kafka.Brokers, Registry: server.RegistryURL(), Partitions: partitions, Sequences: feature.DefaultConfig().SequenceRetention}}
-	c.streams = must.Get(topics.Open(t.Context(), registry))(t)
-	c.kafka = must.Get(kafka.Client())(t)
-	t.Cleanup(c.kafka.Close)
+	k := topicstest.Start(t, partitions)
+	c := &cluster{streams: k.Streams, kafka: k.Client()}
+	c.setup = pinot.Setup{Kafka: k.Kafka.Brokers, Registry: k.Registry, Partitions: partitions}
+	c.setup.Sequences = feature.DefaultConfig().SequenceRetention
 	c.controller, c.broker = "http://"+controller, "http://"+nextPort(t, controller)
 	at := pinot.DefaultConfig()
 	at.Controller, at.Brokers = c.controller, []string{c.broker}

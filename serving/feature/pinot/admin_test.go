@@ -107,17 +107,6 @@ func TestSetup_ApplyThenVerify(t *testing.T) {
 	expect.Error(t, setup.Apply(t.Context()), "no quorum", "broken")
 }
 
-func TestSetup_FillsTables(t *testing.T) {
-	setup := (&controller{}).setup(t)
-	d, err := setup.table(TableName, V0)
-	out := string(d.schema) + string(d.config)
-	must.OK(t, err)
-	expect.Contains(t, out, `"schemaName": "actions_enriched"`, "schema")
-	expect.Contains(t, out, `"stream.kafka.broker.list": "kafka:1"`, "table")
-	expect.Error(t, expect.ErrorOf(setup.table(TableName, "9")), "unknown table or release", "an unknown release")
-	expect.Error(t, expect.ErrorOf(setup.table("boards", V0)), "unknown table or release", "an unknown table")
-}
-
 // From 1.0 on, Pinot forgets the id of an action that is older than the newest one by the TTL, and keeps the action's next copy.
 // The newest one can be ahead of the clock. An action that a window contains must be known.
 func TestTables_KeepIDsOfActionsInWindows(t *testing.T) {

@@ -14,19 +14,14 @@ import (
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
 
-// roundTrip answers without a server.
-type roundTrip func() []byte
-
-func (r roundTrip) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(r()))}, nil
-}
-
 // FuzzAnswer gives arbitrary answers of a broker to a Store. The result must be an error or one result per feature.
 func FuzzAnswer(f *testing.F) {
 	var text []byte
 	client := &Client{
 		brokers: brokers{now: time.Now, all: []*endpoint{{url: "http://pinot"}}}, maxBytes: 64 << 10,
-		http: &http.Client{Transport: roundTrip(func() []byte { return text })},
+		http: &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(text))}, nil
+		})},
 	}
 	builtin := must.Get(feature.Parse("built in", []byte(feature.Builtin)))(f)
 	var users, ofPins []feature.Definition

@@ -125,6 +125,7 @@ func TestTables_AgreeWithTopics(t *testing.T) {
 		expect.NoDiff(t, both[0], want, "%s", name)
 	}
 	expect.Error(t, expect.ErrorOf(setup.table(TableName, "2")), "unknown table or release", "an unknown release")
+	expect.Error(t, expect.ErrorOf(setup.table("boards", V0)), "unknown table or release", "an unknown table")
 }
 
 // topicKeys returns the name of the key of each topic in the catalogue.
