@@ -76,13 +76,6 @@ func TestFollowee_Source(t *testing.T) {
 	}
 }
 
-func TestShardedID_Layout(t *testing.T) {
-	id := must.Get(ParseShardedID("241294492511762325"))(t)
-	if shard, typ, local := id.Split(); shard != 3429 || typ != 1 || local != 7075733 {
-		t.Errorf("got %d, %d, %d, want 3429, 1, 7075733", shard, typ, local)
-	}
-}
-
 func TestShardedID_RoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shard := rapid.Uint32Range(0, MaxShard).Draw(t, "shard")

@@ -3,6 +3,7 @@ package schemas
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -147,25 +148,14 @@ func TestLine_RoundTrip(t *testing.T) {
 
 func hasNoJSON(event any) bool {
 	off := func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }
-	var all []float64
+	off32 := func(x float32) bool { return off(float64(x)) }
 	switch e := event.(type) {
 	case *PinEvent:
-		for _, x := range e.Embedding {
-			all = append(all, float64(x))
-		}
+		return slices.ContainsFunc(e.Embedding, off32)
 	case *UserEvent:
-		for _, x := range e.Embedding {
-			all = append(all, float64(x))
-		}
+		return slices.ContainsFunc(e.Embedding, off32)
 	case *Offer:
-		for _, c := range e.Candidates {
-			all = append(all, float64(c.PoolScore))
-		}
-	}
-	for _, x := range all {
-		if off(x) {
-			return true
-		}
+		return slices.ContainsFunc(e.Candidates, func(c Candidate) bool { return off(float64(c.PoolScore)) })
 	}
 	return false
 }

@@ -239,12 +239,6 @@ func TestDecode_RequestsWriterOnce(t *testing.T) {
 	expect.Equal(t, source.count(), 1, "requests")
 }
 
-// TestDecode_RejectsOtherLogicalType reads records of a writer with the same bytes, but in milliseconds.
-func TestDecode_RejectsOtherLogicalType(t *testing.T) {
-	s := serdeOf[Tick](t, texts{9: recordSchema("Tick", fieldSchema("time", `{"type":"long","logicalType":"timestamp-millis"}`))})
-	checkBad(t, expect.ErrorOf(s.Decode(framed(9, 5))))
-}
-
 func TestDecode_RequestsUnknownSchemaAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &asked{texts: texts{}}
