@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
@@ -102,11 +103,7 @@ func code(text string) string {
 
 // codes formats texts as code.
 func codes(texts []string) string {
-	var out []string
-	for _, text := range texts {
-		out = append(out, code(text))
-	}
-	return strings.Join(out, ", ")
+	return strings.Join(convert.All(texts, code), ", ")
 }
 
 // plain escapes a text that is no Markdown.

@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -181,11 +182,7 @@ func typeOf(s object) string {
 		return fmt.Sprintf("[%s](#%s)", name, strings.ToLower(name))
 	}
 	if choices, _ := s["oneOf"].([]any); len(choices) > 0 {
-		var all []string
-		for _, c := range choices {
-			all = append(all, typeOf(c.(object)))
-		}
-		return strings.Join(all, " or ")
+		return strings.Join(convert.All(choices, func(c any) string { return typeOf(c.(object)) }), " or ")
 	}
 	if items, ok := s["items"].(object); ok {
 		return "array of " + typeOf(items)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/settings"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -129,11 +130,7 @@ func avroType(of any, parts map[string]bool) string {
 		parts[of] = true
 		return fmt.Sprintf("[%s](#%s)", of, strings.ToLower(of))
 	case []any:
-		var all []string
-		for _, one := range of {
-			all = append(all, avroType(one, parts))
-		}
-		return strings.Join(all, " or ")
+		return strings.Join(convert.All(of, func(one any) string { return avroType(one, parts) }), " or ")
 	case object:
 		switch kind := of["type"].(string); {
 		case kind == "record":

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -29,11 +30,7 @@ func queueOf(source schemas.Source, authors ...string) queue {
 var equateEmpty = cmpopts.EquateEmpty()
 
 func pinsOf(items []schemas.ServedItem) []schemas.PinID {
-	list := []schemas.PinID{}
-	for _, it := range items {
-		list = append(list, it.Pin)
-	}
-	return list
+	return convert.All(items, func(it schemas.ServedItem) schemas.PinID { return it.Pin })
 }
 
 func TestArrange(t *testing.T) {
@@ -87,10 +84,7 @@ func TestArrange_KeepsSharesWithin3Percent(t *testing.T) {
 		mix, got := map[string]float64{}, map[schemas.Source]float64{}
 		for left := items; left > 0; {
 			limit := min(left, rapid.IntRange(1, 100).Draw(t, "limit"))
-			var queues []queue
-			for _, s := range names {
-				queues = append(queues, queueOf(s, make([]string, 100)...))
-			}
+			queues := convert.All(names, func(s schemas.Source) queue { return queueOf(s, make([]string, 100)...) })
 			a, _ := f.arrange(newArrangement(f, mix, "", nil), limit, queues)
 			for _, it := range a.list {
 				got[it.Source]++

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -31,10 +32,7 @@ func (s *session) visitAfter(when string, after time.Duration, want ...int) Chun
 	s.t.Helper()
 	s.visit.Time += schemas.MicrosIn(after)
 	c := s.feed.Make(s.visit, s.pools, Signals{})
-	var pins []schemas.PinID
-	for _, n := range want {
-		pins = append(pins, schemas.PinID(fmt.Sprintf("pin:%s-%03d", schemas.Following, n)))
-	}
+	pins := convert.All(want, func(n int) schemas.PinID { return schemas.PinID(fmt.Sprintf("pin:%s-%03d", schemas.Following, n)) })
 	expect.NoDiffBut(s.t, equateEmpty, pinsOf(c.Items), pins, "%s", when)
 	s.visit.Memory, s.pools = c.Memory, without(s.pools, c.Items)
 	return c
@@ -181,11 +179,10 @@ func TestDeferWeak_ShowsOrExpiresEveryCandidate(t *testing.T) {
 
 func TestDeferredCandidates_ListsDeferredThenWeak(t *testing.T) {
 	s := newSession(t, 0, 14, 13)
-	weak := func(reason schemas.Reason, since schemas.Micros, pins ...schemas.PinID) (list []schemas.DeferredCandidate) {
-		for _, pin := range pins {
-			list = append(list, schemas.DeferredCandidate{Pin: pin, Reason: reason, Since: schemas.Timestamp(since)})
-		}
-		return list
+	weak := func(reason schemas.Reason, since schemas.Micros, pins ...schemas.PinID) []schemas.DeferredCandidate {
+		return convert.All(pins, func(pin schemas.PinID) schemas.DeferredCandidate {
+			return schemas.DeferredCandidate{Pin: pin, Reason: reason, Since: schemas.Timestamp(since)}
+		})
 	}
 	expect := func(when string, want []schemas.DeferredCandidate) {
 		t.Helper()

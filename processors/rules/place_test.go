@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -176,11 +177,8 @@ func TestValidate_FillSources(t *testing.T) {
 func TestLogged_EstimatesPropensityOfExploredPopularPins(t *testing.T) {
 	f := exploring()
 	f.Fill, f.Caps = []schemas.Source{schemas.FromPopular}, Caps{Window: 10, Author: 1}
-	by := func(author schemas.UserID, pins ...schemas.PinID) (list []Candidate) {
-		for _, pin := range pins {
-			list = append(list, Candidate{Pin: pin, Facets: schemas.Facets{Author: author}})
-		}
-		return list
+	by := func(author schemas.UserID, pins ...schemas.PinID) []Candidate {
+		return convert.All(pins, func(pin schemas.PinID) Candidate { return Candidate{Pin: pin, Facets: schemas.Facets{Author: author}} })
 	}
 	known := Count{Impressions: 100}
 	counts := countsOf{"user:a": {Impressions: 100, Saves: 50}, "pin:1": known, "pin:2": known, "pin:3": known}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -40,10 +41,9 @@ func TestRescore(t *testing.T) {
 		"a model":                        {Feed{ModelWeight: 0.5}, Signals{Model: map[schemas.PinID]float64{"pin:0": 4}}, []scored{{"pin:0", 11}, {"pin:1", 10}, {"pin:2", 9.5}}},
 	} {
 		c.feed.DefaultShare = 1
-		var got []scored
-		for _, it := range c.feed.rescore(pools, c.k)[0].items {
-			got = append(got, scored{it.Pin, math.Round(float64(it.rankScore)*1e9) / 1e9})
-		}
+		got := convert.All(c.feed.rescore(pools, c.k)[0].items, func(it item) scored {
+			return scored{it.Pin, math.Round(float64(it.rankScore)*1e9) / 1e9}
+		})
 		for i := range c.want {
 			c.want[i].Score = math.Round(c.want[i].Score*1e9) / 1e9
 		}

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -158,7 +159,8 @@ func checkCaps(t *rapid.T, caps Caps, c Chunk) {
 	for end := range c.Items {
 		n := map[schemas.ID]int{}
 		for _, it := range c.Items[max(0, end-caps.Window+1) : end+1] {
-			for _, id := range append([]schemas.ID{schemas.ID(it.Author), schemas.ID(it.Board)}, idsOf(it.Interests)...) {
+			interests := convert.All(it.Interests, func(i schemas.InterestID) schemas.ID { return schemas.ID(i) })
+			for _, id := range append([]schemas.ID{schemas.ID(it.Author), schemas.ID(it.Board)}, interests...) {
 				n[id]++
 			}
 		}
@@ -175,14 +177,6 @@ func checkCaps(t *rapid.T, caps Caps, c Chunk) {
 			limit(schemas.ID(id), caps.Interest, WithoutInterest, WithoutBoard, TwiceAuthor, WithoutCaps)
 		}
 	}
-}
-
-func idsOf(interests []schemas.InterestID) []schemas.ID {
-	var ids []schemas.ID
-	for _, i := range interests {
-		ids = append(ids, schemas.ID(i))
-	}
-	return ids
 }
 
 // With every rule enabled and enough admissible candidates, each source including exploration has its share over 200 items,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -47,10 +48,7 @@ func TestPool_OmitsDeletedPins(t *testing.T) {
 			r.store.cards["pin:2"] = schemas.Card{PinVersion: schemas.PinVersion{Pin: "pin:2", PinContent: schemas.PinContent{Deleted: true}}}
 			r.store.facts.err = c.err
 			pool := must.Get(r.Pool(t.Context(), viewer, c.source, c.limit))(t)
-			var got []schemas.PinID
-			for _, it := range pool.Items {
-				got = append(got, it.Pin)
-			}
+			got := convert.All(pool.Items, func(it schemas.PoolItem) schemas.PinID { return it.Pin })
 			same(t, "items", got, c.want)
 			same(t, "total", pool.Total, c.total)
 			same(t, "source", pool.Source, c.source)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
@@ -147,11 +148,7 @@ func expectPins(t *testing.T, items []schemas.ServedItem, want ...schemas.PinID)
 }
 
 func pinsOf(items []schemas.ServedItem) []schemas.PinID {
-	list := []schemas.PinID{}
-	for _, it := range items {
-		list = append(list, it.Pin)
-	}
-	return list
+	return convert.All(items, func(it schemas.ServedItem) schemas.PinID { return it.Pin })
 }
 
 func request(served string) schemas.ChunkRequest {

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -67,10 +68,9 @@ func TestPulled_MergesWithPushed(t *testing.T) {
 		n := rapid.IntRange(1, 12).Draw(t, "n")
 		v := &view{poolstest.View(t, w.Table), pulled}
 		all := must.Get(v.best(schemas.Following, n))(t)
-		got := []poolstest.Waiting{}
-		for _, c := range all {
-			got = append(got, poolstest.Waiting{Pin: c.Pin, PoolScore: c.PoolScore})
-		}
+		got := convert.All(all, func(c layout.Candidate) poolstest.Waiting {
+			return poolstest.Waiting{Pin: c.Pin, PoolScore: c.PoolScore}
+		})
 		expect.NoDiff(t, got, mergedOracle(reaches, known, w, n), "pool")
 	})
 }

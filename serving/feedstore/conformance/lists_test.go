@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -59,10 +60,7 @@ func testListPaging(t *testing.T, open opener) {
 }
 
 func sortedPins(pubs []schemas.Publication) []schemas.PinVersion {
-	var pins []schemas.PinVersion
-	for _, p := range pubs {
-		pins = append(pins, p.PinVersion)
-	}
+	pins := convert.All(pubs, func(p schemas.Publication) schemas.PinVersion { return p.PinVersion })
 	slices.SortFunc(pins, func(a, b schemas.PinVersion) int {
 		if a.Created != b.Created {
 			return int(b.Created - a.Created)

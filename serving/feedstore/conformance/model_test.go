@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -131,12 +132,7 @@ func (w *world) edges() []schemas.Edge {
 			latest[k] = e
 		}
 	}
-	all := make([]schemas.Edge, 0, len(latest))
-	for _, e := range latest {
-		all = append(all, e)
-	}
-	slices.SortFunc(all, compareEdges)
-	return all
+	return slices.SortedFunc(maps.Values(latest), compareEdges)
 }
 
 // cards returns the highest version of each pin.

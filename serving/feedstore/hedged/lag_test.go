@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -154,11 +155,7 @@ func bothStores(t *testing.T) (both [2]*feedstore.Store) {
 }
 
 func shown[T any](items []T, id func(T) schemas.PinID) string {
-	var pins []string
-	for _, it := range items {
-		pins = append(pins, strings.TrimPrefix(string(id(it)), "pin:"))
-	}
-	return strings.Join(pins, " ")
+	return strings.Join(convert.All(items, func(it T) string { return strings.TrimPrefix(string(id(it)), "pin:") }), " ")
 }
 
 // The standby lags behind the primary, then the primary fails. Hidden items must not reappear.
