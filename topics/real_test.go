@@ -50,26 +50,11 @@ func TestRealKafkaLog(t *testing.T) {
 	t.Run("continues at the oldest record", TestLog_ContinuesAtOldestRecord)
 }
 
-// deleteBefore deletes the records of a partition before an offset, as retention does.
-func (w *wire) deleteBefore(t *testing.T, topic string, partition int32, before int64) {
-	t.Helper()
-	offsets := kadm.Offsets{}
-	offsets.AddOffset(topic, partition, before, -1)
-	done, err := w.Admin().DeleteRecords(t.Context(), offsets)
-	if err == nil {
-		err = done.Error()
-	}
-	must.OK(t, err)
-}
-
 // Kafka's response to a fetch of deleted records does not contain the start of the log; the embedded broker's does.
 func TestLog_ContinuesAtOldestRecord(t *testing.T) {
 	w, n := newWire(t), faultnet.New()
-	for i := range 5 {
-		w.Send(&kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: fmt.Append(nil, i)})
-	}
-	p := topics.Partition("k", w.Kafka.Partitions)
-	w.deleteBefore(t, topics.Pins, p, 3)
+	p := w.sendNumbers(t, topics.Pins, 0, 5)
+	w.DeleteBefore(topics.Pins, p, 3)
 	n.Alter(kmsg.Fetch, 1, func(resp kmsg.Response) {
 		resp.(*kmsg.FetchResponse).Topics[0].Partitions[0].LogStartOffset = -1
 	})
@@ -91,14 +76,11 @@ func TestLog_ContinuesAtOldestRecord(t *testing.T) {
 // Wait does not wait for records that retention deleted unread.
 func TestWait_IgnoresRecordsThatRetentionRemoved(t *testing.T) {
 	w := newWire(t)
-	for i := range 5 {
-		w.Send(&kgo.Record{Topic: topics.Pins, Key: []byte("k"), Value: fmt.Append(nil, i)})
-	}
-	p := topics.Partition("k", w.Kafka.Partitions)
+	p := w.sendNumbers(t, topics.Pins, 0, 5)
 	w.commit(t, "mill", topics.Pins, p, 1)
-	w.deleteBefore(t, topics.Pins, p, 3)
+	w.DeleteBefore(topics.Pins, p, 3)
 	expect.Error(t, w.waitChecks(t, 1, pipelineReaders...), "mill: 4 of pins", "Wait")
-	w.deleteBefore(t, topics.Pins, p, 5)
+	w.DeleteBefore(topics.Pins, p, 5)
 	must.OK(t, w.wait(t, time.Minute))
 }
 

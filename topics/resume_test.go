@@ -46,7 +46,7 @@ func TestConsume_FailsWhenRecordsAreLost(t *testing.T) {
 	}{
 		"retention": {func(t *testing.T, w *wire, p int32) {
 			w.sendNumbers(t, topics.Edges, 5, 15)
-			w.deleteBefore(t, topics.Edges, p, 10)
+			w.DeleteBefore(topics.Edges, p, 10)
 		}, "starts at offset 10, but is applied only up to 4: retention removed records"},
 		"truncated": {func(t *testing.T, w *wire, p int32) { w.commit(t, "g", topics.Edges, p, 1000) }, "ends at 5, but is applied up to 999"},
 	} {
@@ -83,7 +83,7 @@ func TestConsume_ContinuesWhereRetentionEnds(t *testing.T) {
 	w := newWire(t)
 	p := w.sendNumbers(t, topics.Edges, 0, 5)
 	w.commit(t, "g", topics.Edges, p, 3)
-	w.deleteBefore(t, topics.Edges, p, 3)
+	w.DeleteBefore(topics.Edges, p, 3)
 	var got seen
 	w.consume(t, &got)
 	eventually.True(t, "the rest", func() bool { return got.len() == 2 })
@@ -93,7 +93,7 @@ func TestConsume_ContinuesWhereRetentionEnds(t *testing.T) {
 func TestClient_DoesNotResetOffsets(t *testing.T) {
 	w := newWire(t)
 	p := w.sendNumbers(t, topics.Edges, 0, 5)
-	w.deleteBefore(t, topics.Edges, p, 3)
+	w.DeleteBefore(topics.Edges, p, 3)
 	client := w.Client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topics.Edges: {p: kgo.NewOffset().At(1)}}))
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
 	defer cancel()
@@ -110,7 +110,7 @@ func TestFollow_FailsAtARetentionGap(t *testing.T) {
 	eventually.True(t, "all records are stored", func() bool { return s.once(5) && s.next() == 5 })
 	_ = stop()
 	w.sendNumbers(t, topics.Edges, 5, 15)
-	w.deleteBefore(t, topics.Edges, p, 10)
+	w.DeleteBefore(topics.Edges, p, 10)
 	for _, readChanged := range []bool{false, true} {
 		f := w.following(s, "1")
 		f.ReadChanged = readChanged
@@ -136,7 +136,7 @@ func TestGlobalTable_FailsWhenRecordsAreLost(t *testing.T) {
 		change func(*testing.T, *wire, int32)
 		want   string
 	}{
-		"retention": {func(t *testing.T, w *wire, p int32) { w.deleteBefore(t, topics.UsersDeleted, p, 3) }, "retention removed records"},
+		"retention": {func(t *testing.T, w *wire, p int32) { w.DeleteBefore(topics.UsersDeleted, p, 3) }, "retention removed records"},
 		"recreated": {func(t *testing.T, w *wire, _ int32) { w.recreate(t, topics.UsersDeleted) }, "was recreated"},
 	} {
 		t.Run(name, func(t *testing.T) {

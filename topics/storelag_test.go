@@ -16,8 +16,6 @@ import (
 // A store lags where its group has committed less than the other group had; keys of other partitions are not affected.
 func TestStoreLag_FollowsCommittedOffsets(t *testing.T) {
 	w := newWire(t)
-	log := must.Get(topics.NewLog(w.Kafka))(t)
-	defer log.Close()
 	const held = "user:1"
 	partition := topics.Partition(held, topics.EmbeddedPartitions)
 	commit := func(group string, at int64) {
@@ -27,7 +25,7 @@ func TestStoreLag_FollowsCommittedOffsets(t *testing.T) {
 		offsets.AddOffset(topics.PinCards, partition, 5, -1)
 		must.Get(w.Admin().CommitOffsets(t.Context(), group, offsets))(t)
 	}
-	lag := topics.NewStoreLag(log, map[string]string{"primary": "materialize", "standby": "materialize-standby"},
+	lag := topics.NewStoreLag(w.Log(), map[string]string{"primary": "materialize", "standby": "materialize-standby"},
 		topics.EmbeddedPartitions, 10*time.Millisecond)
 	expect.False(t, lag.Lags("standby", topics.Edges, held), "a store lags before the first check")
 	commit("materialize", 7)
@@ -37,7 +35,7 @@ func TestStoreLag_FollowsCommittedOffsets(t *testing.T) {
 	eventually.True(t, "the standby does not lag in cards", func() bool { return !lag.Lags("standby", topics.PinCards, held) })
 	expect.True(t, lag.Lags("standby", topics.Edges, "user:other", held), "the standby lags in edges")
 	expect.False(t, lag.Lags("primary", topics.Edges, held), "the primary lags in edges")
-	other := keyInAnotherPartition(partition)
+	other := topicstest.KeysIn("user:", (partition+1)%topics.EmbeddedPartitions, topics.EmbeddedPartitions, 1)[0]
 	expect.False(t, lag.Lags("standby", topics.Edges, other), "the standby lags for %s, which is in another partition", other)
 	commit("materialize-standby", 8)
 	eventually.True(t, "the primary lags", func() bool { return lag.Lags("primary", topics.Edges, held) })
@@ -45,13 +43,4 @@ func TestStoreLag_FollowsCommittedOffsets(t *testing.T) {
 	commit("materialize", 8)
 	eventually.True(t, "no store lags", func() bool { return !lag.Lags("primary", topics.Edges, held) })
 	must.OK(t, stop())
-}
-
-func keyInAnotherPartition(partition int32) string {
-	for _, key := range numbered("user:", 100) {
-		if topics.Partition(key, topics.EmbeddedPartitions) != partition {
-			return key
-		}
-	}
-	return ""
 }

@@ -1,12 +1,12 @@
 package fanout_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -34,7 +34,7 @@ func TestWalk_ContinuesWithoutStalledPartition(t *testing.T) {
 	}
 	for hour := 2; hour < 2+2*pins*followers && arrived() < len(want); hour += 2 {
 		for p := range w.Kafka.Partitions {
-			w.Tick(topics.Fanout, ownerIn(p, w.Kafka.Partitions), time.Now().Add(time.Duration(hour)*time.Hour))
+			w.Tick(topics.Fanout, topicstest.KeysIn("owner-", p, w.Kafka.Partitions, 1)[0], time.Now().Add(time.Duration(hour)*time.Hour))
 		}
 		w.WaitIdle()
 	}
@@ -49,13 +49,4 @@ func TestWalk_ContinuesWithoutStalledPartition(t *testing.T) {
 	expectDeliveries(t, w, author, want)
 	status := m.Status(topics.Fanout)
 	expect.AtLeast(t, min(status.Effects["timed_out_steps"], status.Dropped["old_step"]), 1, "timed out steps, and old steps")
-}
-
-// ownerIn returns a name that maps to a partition.
-func ownerIn(partition, partitions int32) string {
-	for n := 0; ; n++ {
-		if name := fmt.Sprint("owner-", n); topics.Partition(name, partitions) == partition {
-			return name
-		}
-	}
 }

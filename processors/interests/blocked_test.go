@@ -9,6 +9,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/processors/interests"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -126,10 +127,7 @@ func TestTerms_BlockedDoNotCountAgainstLimit(t *testing.T) {
 	for n := range 4 {
 		r.write(n, 1, "Sale")
 	}
-	oolong := "oolong"
-	for n := 0; topics.Partition(oolong, r.Kafka.Partitions) != topics.Partition("sale", r.Kafka.Partitions); n++ {
-		oolong = fmt.Sprintf("oolong%d", n)
-	}
+	oolong := topicstest.KeysIn("oolong", topics.Partition("sale", r.Kafka.Partitions), r.Kafka.Partitions, 1)[0]
 	r.write(4, 1, oolong)
 	r.WaitIdle()
 	best := func(limit int) (names []string) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/processors/interests"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -25,12 +26,7 @@ func (r *rig) partition(pin schemas.PinID) int32 {
 
 // pinOfNextPartition returns a pin of the next partition.
 func (r *rig) pinOfNextPartition(pin schemas.PinID) schemas.PinID {
-	for n := 0; ; n++ {
-		other := schemas.PinID(fmt.Sprint("pin:next-", n))
-		if r.partition(other) == (r.partition(pin)+1)%r.Kafka.Partitions {
-			return other
-		}
-	}
+	return topicstest.KeysIn[schemas.PinID]("pin:next-", (r.partition(pin)+1)%r.Kafka.Partitions, r.Kafka.Partitions, 1)[0]
 }
 
 // engaged returns the engagement with an interest's pins, by source.

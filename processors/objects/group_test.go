@@ -15,10 +15,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/goleak"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/processors/objects"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -136,10 +138,9 @@ func TestPin_DeletedDropsLaterRecords(t *testing.T) {
 
 func checkCards(t *testing.T, w *proctest.Wire) {
 	t.Helper()
-	var titles []string
-	for _, c := range proctest.Values(proctest.Drain(w, w.Streams.PinCards)) {
-		titles = append(titles, fmt.Sprintf("%s %q %q %t", c.Pin, c.Title, c.Link, c.Deleted))
-	}
+	titles := convert.All(proctest.Drain(w, w.Streams.PinCards), func(r proctest.Record[schemas.Card]) string {
+		return fmt.Sprintf("%s %q %q %t", r.Value.Pin, r.Value.Title, r.Value.Link, r.Value.Deleted)
+	})
 	want := []string{
 		`pin:1 "title of c" "https://example.com/c" false`,
 		`pin:1 "title of u" "https://example.com/u" false`,
@@ -416,13 +417,7 @@ func newHotRig(t *testing.T, cfg objects.Hot, pins ...schemas.PinID) *hotRig {
 	w.Start("a", objects.Group(all, w.Streams, deletedtest.Of()))
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	r := &hotRig{Wire: w, at: now(), hot: topics.NewGlobalTable(w.Kafka, w.Streams.HotPins, "test", log)}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- r.hot.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		expect.Error(t, <-ended, "", "the global table")
-	})
+	w.Hold(r.hot.Run)
 	for _, pin := range pins {
 		proctest.Publish(w, w.Streams.Pins, string(pin), pinAt(schemas.Create, pin, r.at, "c "+string(pin)))
 	}
@@ -508,14 +503,7 @@ func show(w *proctest.Wire, recs ...*schemas.Impressions) {
 
 // pinsIn returns pins of a partition.
 func pinsIn(w *proctest.Wire, partition int32, n int) []schemas.PinID {
-	var list []schemas.PinID
-	for i := 0; len(list) < n; i++ {
-		pin := schemas.PinID(fmt.Sprint("pin:of-a-visit-", i))
-		if topics.Partition(string(pin), w.Kafka.Partitions) == partition {
-			list = append(list, pin)
-		}
-	}
-	return list
+	return topicstest.KeysIn[schemas.PinID]("pin:of-a-visit-", partition, w.Kafka.Partitions, n)
 }
 
 // impressionsOf returns the impressions in the newest counts of each pin.

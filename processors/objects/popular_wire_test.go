@@ -36,17 +36,6 @@ func (r *popularRig) start(member string, slots int) {
 	r.member = r.Start(member, objects.Group(cfg, r.Streams, deletedtest.Of()))
 }
 
-// pinsIn returns n pins of one partition.
-func (r *popularRig) pinsIn(n int) (pins []schemas.PinID) {
-	for i := 0; len(pins) < n; i++ {
-		pin := schemas.PinID(fmt.Sprintf("pin:%d", i))
-		if topics.Partition(string(pin), r.Kafka.Partitions) == 0 {
-			pins = append(pins, pin)
-		}
-	}
-	return pins
-}
-
 func (r *popularRig) create(pin schemas.PinID, at time.Time) {
 	proctest.Publish(r.Wire, r.Streams.Pins, string(pin), pinAt(schemas.Create, pin, at, "create "+string(pin)))
 	r.WaitIdle()
@@ -88,7 +77,7 @@ func (r *popularRig) expect(t *testing.T, when string, want ...schemas.PinID) {
 // A pin needs actions of three users. A partition has as many popular pins as slots: those with the most engagement.
 func TestPopular_KeepsStrongestPinsOfPartition(t *testing.T) {
 	r := newPopularRig(t)
-	pins := r.pinsIn(4)
+	pins := pinsIn(r.Wire, 0, 4)
 	for _, pin := range pins {
 		r.create(pin, now())
 	}
@@ -114,7 +103,7 @@ func TestPopular_KeepsStrongestPinsOfPartition(t *testing.T) {
 // After a pin has taken the weakest slot, one that is stronger than the other slot takes that.
 func TestPopular_TakesSlotsInOrderOfStrength(t *testing.T) {
 	r := newPopularRig(t)
-	pins := r.pinsIn(4)
+	pins := pinsIn(r.Wire, 0, 4)
 	for i, saves := range []int{0, 1, 3, 2} {
 		r.create(pins[i], now())
 		users := []string{"a", "b", "c"}
@@ -130,7 +119,7 @@ func TestPopular_TakesSlotsInOrderOfStrength(t *testing.T) {
 // Slots outlast their process. After the maximum was lowered, the slots above it are free.
 func TestPopular_KeepsSlotsOverRestart(t *testing.T) {
 	r := newPopularRig(t)
-	pins := r.pinsIn(3)
+	pins := pinsIn(r.Wire, 0, 3)
 	for _, pin := range pins {
 		r.create(pin, now())
 	}
@@ -149,7 +138,7 @@ func TestPopular_KeepsSlotsOverRestart(t *testing.T) {
 // The record of a popular pin has its current facets. A deleted pin, and one that is too old, leaves, and its slot is free.
 func TestPopular_FollowsChangesOfPin(t *testing.T) {
 	r := newPopularRig(t)
-	pins := r.pinsIn(4)
+	pins := pinsIn(r.Wire, 0, 4)
 	created := now().Add(-24 * time.Hour)
 	for _, pin := range pins[:3] {
 		r.create(pin, created)

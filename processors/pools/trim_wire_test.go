@@ -7,41 +7,29 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/processors/pools"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
-
-// together returns up to limit users of one partition who follow only the same author.
-func (r *rig) together(limit int) (users []schemas.UserID) {
-	for n := 0; len(users) < limit; n++ {
-		user := schemas.UserID(fmt.Sprint("user:same-", n))
-		if topics.Partition(string(user), r.Kafka.Partitions) != 0 {
-			continue
-		}
-		r.edge(user, schemas.FollowEdge, "user:a", true)
-		users = append(users, user)
-	}
-	r.WaitIdle()
-	return users
-}
-
-func (r *rig) deliverAll(users []schemas.UserID, pins ...schemas.DeliveredPin) {
-	d := &schemas.Delivery{Source: schemas.Following, Pins: pins, Users: users}
-	proctest.PublishTo(r.Wire, r.Streams.Deliveries, 0, "user:a", time.Time{}, d)
-}
 
 // Pools with the same history become due in one delivery, and would drop more rows than a record may write. The delivery
 // trims as many as fit in its record, and the next deliveries trim the others.
 func TestTrimPools_DueTogether(t *testing.T) {
 	const limit, slack, many = 10, 2, 120
 	r := newRigWith(t, pools.Config{MaxCandidates: limit, MaxSources: 3, MaxSeenPins: 1000, MaxRecentItems: 100}, narrow)
-	users := r.together(many)
+	users := topicstest.KeysIn[schemas.UserID]("user:same-", 0, r.Kafka.Partitions, many) // they follow only the same author
+	for _, user := range users {
+		r.edge(user, schemas.FollowEdge, "user:a", true)
+	}
+	r.WaitIdle()
 	last := 0
 	deliver := func(pins int) {
 		for range pins {
 			last++
-			r.deliverAll(users, pin(last, schemas.Micros(last), "user:a"))
+			pins := []schemas.DeliveredPin{pin(last, schemas.Micros(last), "user:a")}
+			d := &schemas.Delivery{Source: schemas.Following, Pins: pins, Users: users}
+			proctest.PublishTo(r.Wire, r.Streams.Deliveries, 0, "user:a", time.Time{}, d)
 		}
 		r.WaitIdle()
 	}

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
@@ -163,13 +162,7 @@ func TestHistory_MissesWhatTheTopicsDeleted(t *testing.T) {
 			last = max(last, r.Offset)
 		}
 	}
-	deleteBefore := func(offset int64) {
-		t.Helper()
-		offsets := kadm.Offsets{}
-		offsets.AddOffset(topics.ActionsEnriched, lost, offset, -1)
-		must.OK(t, must.Get(c.Admin().DeleteRecords(t.Context(), offsets))(t).Error())
-	}
-	deleteBefore(last)
+	c.DeleteBefore(topics.ActionsEnriched, lost, last)
 	defs, err := feature.Parse("f", []byte("features:\n- {name: hour, entity: user, aggregate: count, window: 1h}\n"+
 		"- {name: minutes, entity: user, aggregate: count, window: 10m}\n- {name: pin_hour, entity: pin, aggregate: count, window: 1h}\n"+
 		"- {name: ratio, entity: user, aggregate: ratio, numerator: minutes, denominator: hour}\n"))
@@ -180,7 +173,7 @@ func TestHistory_MissesWhatTheTopicsDeleted(t *testing.T) {
 	expect.Contains(t, lines[0], missing, "user of the partition")
 	expect.Contains(t, lines[1], `"missing":{"pin_hour":["retention"]`, "user of another partition")
 	expect.Omits(t, lines[1], `"hour":null,"m`, "user of another partition")
-	deleteBefore(last + 1) // no record is left
+	c.DeleteBefore(topics.ActionsEnriched, lost, last+1) // no record is left
 	got = must.Get(c.history(defs, row("user:1", minutes(40)), "minutes"))(t)
 	expect.Contains(t, got, `"missing":{"minutes":["retention"]}`, "empty partition")
 }

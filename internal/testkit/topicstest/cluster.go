@@ -308,6 +308,14 @@ func (c *Cluster) Lag(group string, names ...string) (lag int64) {
 	return lag
 }
 
+// DeleteBefore deletes the records of a partition before an offset, as retention does.
+func (c *Cluster) DeleteBefore(topic string, partition int32, offset int64) {
+	c.t.Helper()
+	offsets := kadm.Offsets{}
+	offsets.AddOffset(topic, partition, offset, -1)
+	must.OK(c.t, must.Get(c.admin().DeleteRecords(c.t.Context(), offsets))(c.t).Error())
+}
+
 // Names returns the names of all topics.
 func (c *Cluster) Names() []string {
 	c.t.Helper()
@@ -332,6 +340,16 @@ func (c *Cluster) SetGeneration(active, building int) {
 func (c *Cluster) SetConfig(topic, key, value string) {
 	c.t.Helper()
 	must.Get(c.admin().AlterTopicConfigs(c.t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: key, Value: &value}}, topic))(c.t)
+}
+
+// KeysIn returns the first n keys of a partition among prefix0, prefix1 and so on.
+func KeysIn[K ~string](prefix K, partition, partitions int32, n int) (keys []K) {
+	for i := 0; len(keys) < n; i++ {
+		if key := fmt.Sprint(prefix, i); topics.Partition(key, partitions) == partition {
+			keys = append(keys, K(key))
+		}
+	}
+	return keys
 }
 
 // Run calls run in a goroutine. stop cancels its context, waits until it returns, and returns its error. The end of the
