@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/materialize"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -32,14 +31,10 @@ func publishRowsOfErasedUser(t *testing.T, w *wire, at schemas.Micros) {
 func TestErase_LateRecordsOfErasedUserAreNotWritten(t *testing.T) {
 	t.Parallel()
 	w, store := newWire(t), openStore(t)
-	stop := running(t, w.sink(t, materialize.DefaultConfig(), store))
-	written := func() {
-		eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize") == 0 })
-	}
 	produce(t, w, w.Streams.UsersDeleted, string(erasedUser), schemas.DeletedUser{User: erasedUser, Time: 3})
-	written()
+	stop := w.fill(t, "materialize", w.sink(t, materialize.DefaultConfig(), store))
 	publishRowsOfErasedUser(t, w, 9)
-	written()
+	w.await(t, "materialize")
 	must.OK(t, stop())
 
 	ctx := t.Context()
@@ -81,15 +76,11 @@ func TestErase_RemovesEntryAheadOfDeletion(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	store := &timedStore{Store: openStore(t), entries: map[schemas.UserID]schemas.Micros{}}
-	stop := running(t, w.sink(t, materialize.DefaultConfig(), store))
-	written := func() {
-		eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize") == 0 })
-	}
 	now := time.Now()
 	publishRowsOfErasedUser(t, w, schemas.MicrosOf(now.Add(4*time.Minute)))
-	written()
+	stop := w.fill(t, "materialize", w.sink(t, materialize.DefaultConfig(), store))
 	produce(t, w, w.Streams.UsersDeleted, string(erasedUser), schemas.DeletedUser{User: erasedUser, Time: schemas.MicrosOf(now)})
-	written()
+	w.await(t, "materialize")
 	must.OK(t, stop())
 	if at, left := store.entries[erasedUser]; left {
 		t.Errorf("the entry of %s remains, deleted at %s", at.Time(), now)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/metricstest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/processors/materialize"
@@ -61,10 +61,18 @@ func (w *wire) named(t *testing.T, name string, cfg materialize.Config, store ma
 	return s
 }
 
-// running runs a sink until the test ends or stop is called.
-func running(t *testing.T, s *materialize.Sink) (stop func() error) {
+// await returns when a group has committed all offsets.
+func (w *wire) await(t *testing.T, group string) {
 	t.Helper()
-	return topicstest.Run(t, s.Run)
+	eventually.True(t, "all offsets committed", func() bool { return w.lag(group) == 0 })
+}
+
+// fill runs a sink until the test ends or stop is called, and returns when its group has committed all offsets.
+func (w *wire) fill(t *testing.T, group string, s *materialize.Sink) (stop func() error) {
+	t.Helper()
+	stop = topicstest.Run(t, s.Run)
+	w.await(t, group)
+	return stop
 }
 
 func openStore(t *testing.T) *feedstore.Store {
@@ -92,9 +100,7 @@ func TestSink_WritesEveryTopic(t *testing.T) {
 	produce(t, w, w.Streams.Publications, "user:2", schemas.Publication{Followee: "user:2", PinVersion: version("user:2")})
 	produce(t, w, w.Streams.UsersDeleted, "user:4", schemas.DeletedUser{User: "user:4", Time: 3})
 
-	stop := running(t, w.sink(t, materialize.DefaultConfig(), store))
-	eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize") == 0 })
-	must.OK(t, stop())
+	must.OK(t, w.fill(t, "materialize", w.sink(t, materialize.DefaultConfig(), store))())
 
 	ctx := t.Context()
 	entries, _, err := store.Page(ctx, "user:1", math.MaxInt64, 10)
@@ -146,9 +152,7 @@ func TestSink_RetriesUnavailableStore(t *testing.T) {
 		expect.Is(t, sink.Run(ctx), errUnavailable, "Run with an unavailable store")
 		expect.Equal(t, w.lag("materialize"), 20, "lag after a failed write: no offset is committed without its effect")
 	}
-	stop := running(t, sink)
-	eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize") == 0 })
-	must.OK(t, stop())
+	must.OK(t, w.fill(t, "materialize", sink)())
 	expect.Equal(t, store.refused, 2, "hits of the fault")
 	got, _, err := store.Page(t.Context(), "user:1", math.MaxInt64, 100)
 	if len(got) != 20 || err != nil {
@@ -176,18 +180,6 @@ func (h *hangingStore) Write(ctx context.Context, batch materialize.Batch) error
 	return h.Store.Write(ctx, batch)
 }
 
-// behindSeconds returns the current value of the lag metric.
-func behindSeconds(t *testing.T, reg *prometheus.Registry) float64 {
-	t.Helper()
-	for _, f := range must.Get(reg.Gather())(t) {
-		if f.GetName() == "smartfeed_materialize_lag_seconds" {
-			return f.GetMetric()[0].GetGauge().GetValue()
-		}
-	}
-	t.Fatal("no metric for the lag of the store")
-	return 0
-}
-
 // A store that hangs or fails has a lag. The lag is 0 after the store has caught up.
 func TestSink_ReportsLagOfUnavailableStore(t *testing.T) {
 	w := newWire(t)
@@ -202,7 +194,8 @@ func TestSink_ReportsLagOfUnavailableStore(t *testing.T) {
 	sink := w.named(t, "", materialize.DefaultConfig(), store, reg)
 	expectLag := func(when string, want time.Duration) {
 		t.Helper()
-		expect.Between(t, behindSeconds(t, reg), want.Seconds(), want.Seconds()+600, "%s: lag in seconds", when)
+		lag := metricstest.Sum(t, reg, "smartfeed_materialize_lag_seconds")
+		expect.Between(t, lag, want.Seconds(), want.Seconds()+600, "%s: lag in seconds", when)
 	}
 	expectLag("before Run", 0)
 	ran := make(chan error, 1)
@@ -212,11 +205,11 @@ func TestSink_ReportsLagOfUnavailableStore(t *testing.T) {
 	store.outcomes <- errUnavailable
 	expect.Is(t, <-ran, errUnavailable, "Run with an unavailable store")
 	expectLag("after the failed write", time.Hour)
-	stop := running(t, sink)
+	stop := topicstest.Run(t, sink.Run)
 	<-store.begun
 	expectLag("while the write is retried", time.Hour)
 	store.outcomes <- nil
-	eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize") == 0 })
+	w.await(t, "materialize")
 	expectLag("after the write", 0)
 	must.OK(t, stop())
 	expectLag("after Run", 0)
@@ -233,9 +226,7 @@ func TestRefill_RestoresLostRows(t *testing.T) {
 	produce(t, w, w.Streams.Edges, "user:1", edge)
 	fill := func(store materialize.Store) (stop func() error) {
 		t.Helper()
-		stop = running(t, w.named(t, "standby", materialize.DefaultConfig(), store, prometheus.NewRegistry()))
-		eventually.True(t, "all offsets committed", func() bool { return w.lag(group) == 0 })
-		return stop
+		return w.fill(t, group, w.named(t, "standby", materialize.DefaultConfig(), store, prometheus.NewRegistry()))
 	}
 	count := func(store *feedstore.Store) int {
 		t.Helper()
@@ -271,24 +262,18 @@ func TestSink_StopsAtARetentionGap(t *testing.T) {
 	edge := schemas.Edge{User: "user:1", Other: "board:3", Kind: schemas.BlockEdge, Live: true, Time: 4}
 	produce(t, w, w.Streams.Edges, "user:1", edge)
 	sink := w.named(t, "standby", materialize.DefaultConfig(), openStore(t), prometheus.NewRegistry())
-	stop := running(t, sink)
-	eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize-standby") == 0 })
-	must.OK(t, stop())
+	must.OK(t, w.fill(t, "materialize-standby", sink)())
 	for range 2 {
 		produce(t, w, w.Streams.Edges, "user:1", edge)
 	}
-	adm := must.Get(w.Kafka.Admin())(t)
-	defer adm.Close()
-	gap := kadm.Offsets{}
-	gap.AddOffset(topics.Edges, topics.Partition("user:1", w.Kafka.Partitions), 2, -1)
-	must.Get(adm.DeleteRecords(t.Context(), gap))(t)
+	w.DeleteBefore(topics.Edges, topics.Partition("user:1", w.Kafka.Partitions), 2)
 	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
 	defer cancel()
 	err := sink.Run(ctx)
 	must.As[*topics.ChangedTopicError](t, err)
 	expect.Error(t, err, `run "smartfeed feed-store refill --store standby"`, "Run")
 	must.Get(ops.Refill(t.Context(), w.Kafka, "standby"))(t)
-	must.OK(t, running(t, sink)())
+	must.OK(t, topicstest.Run(t, sink.Run)())
 }
 
 // sizedStore records the maximum number of entries in one write.
@@ -312,9 +297,7 @@ func TestSink_BoundsEntriesPerWrite(t *testing.T) {
 	}
 	cfg := materialize.DefaultConfig()
 	cfg.MaxBatchRecords = 10
-	stop := running(t, w.sink(t, cfg, store))
-	eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize") == 0 })
-	must.OK(t, stop())
+	must.OK(t, w.fill(t, "materialize", w.sink(t, cfg, store))())
 	got, _, err := store.Page(t.Context(), "user:1", math.MaxInt64, 1000)
 	if len(got) != visits*shown || err != nil || store.largest != cfg.MaxBatchRecords {
 		t.Errorf("%d entries, %v, %d in one write; want %d, at most %d in one write", len(got), err, store.largest, visits*shown, cfg.MaxBatchRecords)
@@ -343,9 +326,8 @@ func TestSink_SendsBadRecordsToDeadLetters(t *testing.T) {
 	produce(t, w, w.Streams.UsersDeleted, "pin:1", schemas.DeletedUser{User: "pin:1"})
 	produce(t, w, w.Streams.FeedEntries, "user:1", good)
 
-	stop := running(t, w.named(t, "standby", materialize.DefaultConfig(), store, prometheus.NewRegistry()))
-	eventually.True(t, "all offsets committed", func() bool { return w.lag("materialize-standby") == 0 })
-	must.OK(t, stop())
+	sink := w.named(t, "standby", materialize.DefaultConfig(), store, prometheus.NewRegistry())
+	must.OK(t, w.fill(t, "materialize-standby", sink)())
 
 	got, _, err := store.Page(t.Context(), "user:1", math.MaxInt64, 10)
 	same(t, "the good entry", got, []schemas.FeedEntry{good.At(1)}, err)
