@@ -3,7 +3,6 @@ package retries_test
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
@@ -123,15 +124,7 @@ func (p *flaky) group(name string, s *topics.Streams) rows.Group {
 			p.rejected[e.User]--
 			return schemas.Bad(fmt.Sprintf("user %q is rejected", e.User))
 		}
-		value, err := tx.Own().Get([]byte("n"))
-		if err != nil {
-			return err
-		}
-		var n uint64
-		if value != nil {
-			n = binary.BigEndian.Uint64(value)
-		}
-		tx.Own().Put([]byte("n"), binary.BigEndian.AppendUint64(nil, n+1))
+		rows.AddNumber(tx.Own(), []byte("n"), 1)
 		return nil
 	})}}
 }
@@ -142,10 +135,10 @@ func (r *rig) edge(user schemas.UserID) {
 }
 
 // counted returns how many edges of each user a group has applied.
-func (r *rig) counted(group string) map[string]uint64 {
-	n := map[string]uint64{}
+func (r *rig) counted(group string) map[string]rows.Number {
+	n := map[string]rows.Number{}
 	for _, row := range r.Rows(group, "") {
-		n[row.Owner] = binary.BigEndian.Uint64(row.Value)
+		n[row.Owner] = must.Get(packed.Decode[rows.Number](row.Value))(r.t)
 	}
 	return n
 }
@@ -156,7 +149,7 @@ func TestRetries_TemporaryFailureIsProcessedOnceAndPermanentIsParked(t *testing.
 	r := newRig(t, quick())
 	const users, permanent = 30, 1_000_000
 	p, rejected := &flaky{rejected: map[schemas.UserID]int{}}, map[schemas.UserID]bool{}
-	want := map[string]uint64{}
+	want := map[string]rows.Number{}
 	for u := range users {
 		user := schemas.UserID(fmt.Sprintf("user:%d", u))
 		want[string(user)] = 1
@@ -417,10 +410,7 @@ func TestTimer_HigherPriorityFirst(t *testing.T) {
 	r.Eventually("all retries are published", func() bool { return len(r.published()) == 4 })
 	sent := r.Records(topics.Edges)
 	slices.SortFunc(sent, func(a, b *kgo.Record) int { return a.Timestamp.Compare(b.Timestamp) })
-	var keys []string
-	for _, rec := range sent {
-		keys = append(keys, string(rec.Key))
-	}
+	keys := convert.All(sent, func(rec *kgo.Record) string { return string(rec.Key) })
 	expect.NoDiff(t, keys, []string{"user:10", "user:11", "user:0", "user:1"}, "order of retries: high before low")
 }
 
@@ -521,10 +511,9 @@ func TestDeadLetter_ForgedRetryHeaderIsSeparate(t *testing.T) {
 	forge(51, 2) // the dead letter of record 2 arrives later
 	r.fail(2, "bad")
 	r.WaitIdle()
-	var got []string
-	for _, l := range r.deadLetters(topics.Edges, schemas.RetryWaiting) {
-		got = append(got, fmt.Sprintf("%d after %d attempts: %s", l.Offset, l.Attempts, l.Reason))
-	}
+	got := convert.All(r.deadLetters(topics.Edges, schemas.RetryWaiting), func(l schemas.RetriedDeadLetter) string {
+		return fmt.Sprintf("%d after %d attempts: %s", l.Offset, l.Attempts, l.Reason)
+	})
 	slices.Sort(got)
 	want := []string{"1 after 0 attempts: bad", "2 after 0 attempts: bad", "50 after 0 attempts: forged"}
 	expect.NoDiff(t, got, want, "waiting dead letters")

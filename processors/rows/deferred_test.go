@@ -78,7 +78,7 @@ func TestDeferred_CommitWaitsForIntervalOrStop(t *testing.T) {
 				t.Errorf("%d records are committed before the interval has passed, want 0", got)
 			}
 			must.OK(t, stop())
-			expect.NoDiff(t, w.committed(t, "t-in"), n, "committed records after the stop")
+			expect.NoDiff(t, w.Committed("t", "t-in"), n, "committed records after the stop")
 			w.emittedOnce(t, n)
 		})
 	}

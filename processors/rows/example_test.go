@@ -1,8 +1,6 @@
 package rows_test
 
 import (
-	"encoding/binary"
-
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -13,15 +11,7 @@ import (
 func ExampleGroup() {
 	var streams *topics.Streams // from topics.Open
 	count := func(tx *rows.Tx, _ *schemas.FollowEvent) error {
-		value, err := tx.Own().Get([]byte("n"))
-		if err != nil {
-			return err
-		}
-		var n uint64
-		if len(value) == 8 {
-			n = binary.BigEndian.Uint64(value)
-		}
-		tx.Own().Put([]byte("n"), binary.BigEndian.AppendUint64(nil, n+1))
+		rows.AddNumber(tx.Own(), []byte("n"), 1)
 		return nil
 	}
 	group := func() rows.Group {

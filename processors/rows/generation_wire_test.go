@@ -1,10 +1,7 @@
 package rows_test
 
 import (
-	"context"
-	"encoding/binary"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -13,8 +10,10 @@ import (
 
 	build "github.com/smartfeed/smartfeed/internal/ops/generations"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/metricstest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -27,16 +26,7 @@ func counting(w *proctest.Wire, generation int) rows.Group {
 		Name: topics.Pools, Generation: generation,
 		Inputs: []rows.Input{
 			rows.Keyed(w.Streams.UserActivity, func(tx *rows.Tx, _ *schemas.UserActivity) error {
-				own, name := tx.Own(), []byte("n")
-				was, err := own.Get(name)
-				if err != nil {
-					return err
-				}
-				n := uint64(1)
-				if was != nil {
-					n += binary.BigEndian.Uint64(was)
-				}
-				own.Put(name, binary.BigEndian.AppendUint64(nil, n))
+				n := rows.AddNumber(tx.Own(), []byte("n"), 1)
 				tx.Emit(topics.Impressions, tx.Key(), fmt.Append(nil, n))
 				return nil
 			}),
@@ -192,7 +182,7 @@ func TestCutOver_RecordWithContentIsNotAMark(t *testing.T) {
 	g.set(cuttingOver())
 	header := kgo.RecordHeader{Key: generation.MarkHeader, Value: generation.Mark{Group: topics.Pools, Number: 2, Token: "secret"}.Value()}
 	g.produce(func(p int32) *kgo.Record {
-		key := g.keyIn(p)
+		key := topicstest.KeysIn("user:", p, g.Kafka.Partitions, 1)[0]
 		value := must.Get(g.Streams.UserActivity.Encode(&schemas.UserActivity{User: schemas.UserID(key)}))(t)
 		return &kgo.Record{Key: []byte(key), Value: value, Headers: []kgo.RecordHeader{header}}
 	})
@@ -200,15 +190,6 @@ func TestCutOver_RecordWithContentIsNotAMark(t *testing.T) {
 	want := int(g.Kafka.Partitions)
 	g.Eventually("all records are applied", func() bool { return r.Status().Counters.Records == int64(want) })
 	expect.Equal(t, len(g.emitted()), want, "counts emitted")
-}
-
-// keyIn returns a key that hashes to the partition.
-func (g *generations) keyIn(partition int32) string {
-	for n := 0; ; n++ {
-		if key := fmt.Sprint("user:", n); topics.Partition(key, g.Kafka.Partitions) == partition {
-			return key
-		}
-	}
 }
 
 // watched is a wire whose generations share one metrics registry, like those of a process.
@@ -223,13 +204,8 @@ func (g *watched) run(generation int) (r *rows.Runner, stop func()) {
 	cfg := rows.DefaultConfig()
 	cfg.Dir, cfg.SessionTimeout, cfg.FetchMaxWait, cfg.MinFreeDiskBytes = g.t.TempDir(), 15*time.Second, 50*time.Millisecond, 0
 	r = must.Get(rows.New(cfg, rows.Env{Kafka: g.Kafka, Streams: g.Streams, Metrics: g.metrics}, counting(g.Wire, generation)))(g.t)
-	ctx, cancel := context.WithCancel(g.t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		expect.Error(g.t, <-ended, "", "end of the runner")
-	})
+	run := topicstest.Run(g.t, r.Run)
+	stop = func() { expect.Error(g.t, run(), "", "end of the runner") }
 	g.t.Cleanup(stop)
 	return r, stop
 }
@@ -237,14 +213,9 @@ func (g *watched) run(generation int) (r *rows.Runner, stop func()) {
 // of returns a metric of the pools group: the value of a gauge, or the number of observations of a histogram.
 func (g *watched) of(name string) float64 {
 	g.t.Helper()
-	for _, f := range must.Get(g.metrics.Gather())(g.t) {
-		if f.GetName() == "smartfeed_group_"+name && len(f.GetMetric()) == 1 {
-			m := f.GetMetric()[0]
-			return m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
-		}
-	}
-	g.t.Fatalf("no %s of one group", name)
-	return 0
+	values := metricstest.Values(g.t, g.metrics, "smartfeed_group_"+name)
+	must.Equal(g.t, len(values), 1, "groups with %s, %v", name, values)
+	return values["pools"]
 }
 
 // observed returns the number of observations of each latency histogram.

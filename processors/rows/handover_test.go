@@ -304,7 +304,7 @@ func TestRun_AbandonedProcessesRecordsOnce(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- r.Run(ctx) }()
-		eventually.True(t, "some records are applied", func() bool { return r.Status().Counters.Commits >= 3 || w.committed(t, "t-in") == n })
+		eventually.True(t, "some records are applied", func() bool { return r.Status().Counters.Commits >= 3 || w.Committed("t", "t-in") == n })
 		cancel(ErrAbandoned)
 		<-done
 	}

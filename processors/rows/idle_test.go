@@ -4,25 +4,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
 )
 
 // retain sets the start offset of every partition of t-in, as retention does.
 func (w *wire) retain(t *testing.T, at func(partition int32) int64) {
 	t.Helper()
-	offsets := kadm.Offsets{}
 	for p := range int32(testPartitions) {
-		offsets.AddOffset("t-in", p, at(p), -1)
-	}
-	done, err := w.admin.DeleteRecords(t.Context(), offsets)
-	if err != nil || done.Error() != nil {
-		t.Fatal(err, done.Error())
+		w.DeleteBefore("t-in", p, at(p))
 	}
 }
 
@@ -51,11 +46,7 @@ func (w *wire) sendInTransaction(t *testing.T, end kgo.TransactionEndTry) {
 
 // ownerIn returns an owner in a partition.
 func ownerIn(partition int32) string {
-	for i := 0; ; i++ {
-		if (&Runner{topo: &topology{partitions: testPartitions}}).partitionOf(user(i)) == partition {
-			return user(i)
-		}
-	}
+	return topicstest.KeysIn("user:", partition, testPartitions, 1)[0]
 }
 
 func TestRetention_LostRecordsStopTheGroup(t *testing.T) {
@@ -84,7 +75,7 @@ func markersDeletedUnread(t *testing.T, w *wire) {
 	stop := start(t, r)
 	w.sendInTransaction(t, kgo.TryCommit)
 	w.sendInTransaction(t, kgo.TryAbort)
-	eventually.True(t, "markers and aborted records are skipped", func() bool { return w.committed(t, "t-in") == 4*testPartitions })
+	eventually.True(t, "markers and aborted records are skipped", func() bool { return w.Committed("t", "t-in") == 4*testPartitions })
 	expect.Equal(t, r.Status().Counters.Records, testPartitions, "records applied: markers and aborted records do not count")
 	must.OK(t, stop())
 	w.retain(t, w.ends(t))

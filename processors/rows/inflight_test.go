@@ -10,6 +10,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/metricstest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
@@ -17,13 +18,7 @@ import (
 // waiting returns the value of oldest_pending_record_age_seconds of group t.
 func waiting(t *testing.T, reg *prometheus.Registry) float64 {
 	t.Helper()
-	for _, f := range must.Get(reg.Gather())(t) {
-		if f.GetName() == metricPrefix+"oldest_pending_record_age_seconds" {
-			return f.GetMetric()[0].GetGauge().GetValue()
-		}
-	}
-	t.Fatal("no metric waiting_seconds")
-	return 0
+	return metricstest.Sum(t, reg, metricPrefix+"oldest_pending_record_age_seconds")
 }
 
 // A group whose callback or commit hangs reports no error. The metric reports that it has an unprocessed record, and the

@@ -157,8 +157,8 @@ func (w *wire) keeper(n schemas.Micros) Group {
 			tx.Own().Delete([]byte("n"))
 			return nil
 		}
-		_, err := add(tx.Own(), 1)
-		return err
+		increment(tx.Own())
+		return nil
 	})}}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/goleak"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
@@ -49,25 +50,10 @@ func runUntilDone(t *testing.T, w *wire, r *Runner, n int64) []error {
 		if stopped.Load() {
 			t.Fatalf("the group has stopped for good: %v", <-done)
 		}
-		return w.committed(t, "t-in") == n
+		return w.Committed("t", "t-in") == n
 	})
 	cancel()
 	return <-done
-}
-
-// committed returns the sum of the group's committed offsets of a topic without markers.
-func (w *wire) committed(t testing.TB, topic string) int64 {
-	t.Helper()
-	offsets, err := w.admin.FetchOffsets(t.Context(), "t")
-	if errors.Is(err, kerr.GroupIDNotFound) {
-		return 0
-	}
-	must.OK(t, err)
-	sum := int64(0)
-	for _, o := range offsets[topic] {
-		sum += max(o.At, 0)
-	}
-	return sum
 }
 
 // setCommitted sets the group's committed offsets of t-in. The group must not run.
@@ -129,9 +115,7 @@ func TestCallback_FailureIsRetriedExactlyOnce(t *testing.T) {
 			var tries [n]atomic.Int64
 			g := w.counter("t-in")
 			g.Inputs = []Input{Keyed(w.stream("t-in"), func(tx *Tx, rec *schemas.DeletedUser) error {
-				if _, err := add(tx.Own(), 1); err != nil {
-					return err
-				}
+				increment(tx.Own())
 				if rec.Time%40 == 7 && tries[rec.Time].Add(1) < 3 { // in the middle of its writes
 					return c.fail()
 				}
@@ -159,14 +143,11 @@ func TestMemory_IsDiscardedWithThePartition(t *testing.T) {
 	g := w.counter("t-in")
 	g.Memory = func() any {
 		memories.Add(1)
-		return map[string]uint64{}
+		return map[string]Number{}
 	}
 	g.Inputs = []Input{Keyed(w.stream("t-in"), func(tx *Tx, rec *schemas.DeletedUser) error {
-		here := tx.Memory().(map[string]uint64)
-		count, err := add(tx.Own(), 1)
-		if err != nil {
-			return err
-		}
+		here := tx.Memory().(map[string]Number)
+		count := increment(tx.Own())
 		if here[tx.Key()]++; here[tx.Key()] > count {
 			wrong.Add(1)
 		}
@@ -187,16 +168,23 @@ func TestMemory_IsDiscardedWithThePartition(t *testing.T) {
 // countedOnce reads the rows of users 0 to n-1 from the changelog.
 func (w *wire) countedOnce(t testing.TB, n int) {
 	t.Helper()
-	counts := map[string]uint64{}
+	rows := map[string][]byte{}
 	for _, rec := range w.Records("t-table") {
-		counts[string(rec.Key)] = 0
-		if len(rec.Value) == 8 {
-			counts[string(rec.Key)] = number(rec.Value)
-		}
+		rows[string(rec.Key)] = rec.Value
 	}
 	for i := range n {
-		expect.Equal(t, counts[user(i)+"\x00n"], 1, "count of %s", user(i))
+		expect.Equal(t, countIn(t, rows, user(i)), 1, "count of %s", user(i))
 	}
+}
+
+// countIn returns a user's row "n", or 0 if it is missing.
+func countIn(t testing.TB, rows map[string][]byte, user string) Number {
+	t.Helper()
+	value := rows[user+"\x00n"]
+	if value == nil {
+		return 0
+	}
+	return must.Get(packed.Decode[Number](value))(t)
 }
 
 // The broker applies EndTxn and then returns an error. The group cannot know the outcome until it restarts.
@@ -328,9 +316,9 @@ func TestOffsets_AreCommittedAfterTheTransaction(t *testing.T) {
 	})
 	// sarama commits what is marked every 100 ms, and sends a heartbeat every 500 ms.
 	eventually.True(t, "heartbeats have been sent", func() bool { return beats.Load() >= 3 })
-	expect.Equal(t, w.committed(t, "t-in"), 0, "offsets committed before the transaction has ended")
+	expect.Equal(t, w.Committed("t", "t-in"), 0, "offsets committed before the transaction has ended")
 	close(release)
-	eventually.True(t, "they are committed after the transaction", func() bool { return w.committed(t, "t-in") == 3 })
+	eventually.True(t, "they are committed after the transaction", func() bool { return w.Committed("t", "t-in") == 3 })
 }
 
 // A partition that is handed over during a commit completes it, and then commits the pending batch. The next owner need not
@@ -359,7 +347,7 @@ func TestClose_CommitsPendingBatch(t *testing.T) {
 		}
 		return called == first+then
 	})
-	must.Equal(t, w.committed(t, "t-in"), 0, "committed records while all commits are held")
+	must.Equal(t, w.Committed("t", "t-in"), 0, "committed records while all commits are held")
 	done := make(chan error, 1)
 	go func() { done <- stop() }()
 	eventually.True(t, "a partition is handed over", func() bool {
@@ -371,7 +359,7 @@ func TestClose_CommitsPendingBatch(t *testing.T) {
 	})
 	close(release)
 	must.OK(t, <-done)
-	expect.NoDiff(t, w.committed(t, "t-in"), first+then, "committed records")
+	expect.NoDiff(t, w.Committed("t", "t-in"), first+then, "committed records")
 	w.emittedOnce(t, first+then)
 }
 
@@ -420,7 +408,7 @@ func TestRun_StopsWhileBrokerHangs(t *testing.T) {
 	t.Logf("Run: %v", err)
 	close(release)
 	r, stop = w.run(t, t.TempDir(), w.counter("t-in"))
-	eventually.True(t, "all offsets are committed", func() bool { return w.committed(t, "t-in") == 50 })
+	eventually.True(t, "all offsets are committed", func() bool { return w.Committed("t", "t-in") == 50 })
 	must.OK(t, stop())
 	w.emittedOnce(t, 50)
 }

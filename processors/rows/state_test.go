@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/stored"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -91,15 +91,7 @@ func group() Group {
 }
 
 // ownersOfPartition0 returns owners of partition 0 of four.
-func ownersOfPartition0(n int) []string {
-	var owners []string
-	for i := 0; len(owners) < n; i++ {
-		if o := fmt.Sprintf("o%d", i); topics.Partition(o, testPartitions) == 0 {
-			owners = append(owners, o)
-		}
-	}
-	return owners
-}
+func ownersOfPartition0(n int) []string { return topicstest.KeysIn("o", 0, testPartitions, n) }
 
 // TestState_ReadsNewestWrite compares random reads, writes, failed callbacks, commits in flight and completed, and lists of existing
 // rows with a map of maps.
@@ -270,11 +262,7 @@ func TestState_ReplacedWritesAreNotSent(t *testing.T) {
 }
 
 func TestTx_RejectsOtherOwners(t *testing.T) {
-	elsewhere := "user:1"
-	for topics.Partition(elsewhere, testPartitions) == 0 {
-		elsewhere += "1"
-	}
-	here := ownersOfPartition0(1)[0]
+	here, elsewhere := ownersOfPartition0(1)[0], ownerIn(1)
 	keyed := func(f func(tx *Tx)) func(b *bench) error {
 		return func(b *bench) error { return b.callAs(here, writing(f)) }
 	}

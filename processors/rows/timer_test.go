@@ -64,8 +64,8 @@ func (w *wire) timerGroup(f *fired, then TimerFunc) Group {
 				}
 			}
 			f.note(tx, name, at)
-			_, err := add(o, 1)
-			return err
+			increment(o)
+			return nil
 		},
 	}
 }

@@ -20,10 +20,7 @@ import (
 // twin returns a group that keeps two rows of an owner equal.
 func (w *wire) twin() Group {
 	return Group{Name: "t", Inputs: []Input{Keyed(w.stream("t-in"), func(tx *Tx, rec *schemas.DeletedUser) error {
-		n, err := add(tx.Own(), 1)
-		if err != nil {
-			return err
-		}
+		n := increment(tx.Own())
 		tx.Own().Put([]byte("m"), []byte{byte(n >> 8), byte(n)})
 		return nil
 	})}}
@@ -40,7 +37,7 @@ func TestView_ReadsOneCommitAtATime(t *testing.T) {
 	for last < n && !t.Failed() {
 		changed := r.View().Changed(owner)
 		err := r.View().Read(t.Context(), owner, func(s Snapshot) error {
-			a, err := s.Get([]byte("n"))
+			a, _, err := Value[Number](s, []byte("n"))
 			if err != nil {
 				return err
 			}
@@ -49,7 +46,7 @@ func TestView_ReadsOneCommitAtATime(t *testing.T) {
 			if b != nil {
 				sum = int(b[0])<<8 | int(b[1])
 			}
-			if got := int(number(a)); err != nil || got != sum || int(s.Applied("t-in")) != got-1 {
+			if got := int(a); err != nil || got != sum || int(s.Applied("t-in")) != got-1 {
 				t.Errorf("rows of one commit: n %d, m %d, applied %d, %v", got, sum, s.Applied("t-in"), err)
 			}
 			last = sum

@@ -2,7 +2,6 @@ package rows
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -203,9 +202,7 @@ func (w *wire) counter(inputs ...string) Group {
 	g := Group{Name: "t", Outputs: []string{"t-out"}}
 	for _, topic := range inputs {
 		g.Inputs = append(g.Inputs, Keyed(w.stream(topic), func(tx *Tx, rec *schemas.DeletedUser) error {
-			if _, err := add(tx.Own(), 1); err != nil {
-				return err
-			}
+			increment(tx.Own())
 			Send(tx, w.stream("t-out"), tx.Key(), rec)
 			return nil
 		}))
@@ -213,35 +210,19 @@ func (w *wire) counter(inputs ...string) Group {
 	return g
 }
 
-// add adds d to the owner's row "n".
-func add(o Owner, d uint64) (uint64, error) {
-	value, err := o.Get([]byte("n"))
-	if err != nil {
-		return 0, err
-	}
-	n := number(value) + d
-	o.Put([]byte("n"), binary.BigEndian.AppendUint64(nil, n))
-	return n, nil
-}
-
-func number(value []byte) uint64 {
-	if value == nil {
-		return 0
-	}
-	return binary.BigEndian.Uint64(value)
-}
+// increment adds 1 to the owner's row "n".
+func increment(o Owner) Number { return AddNumber(o, []byte("n"), 1) }
 
 // count reads the owner's row "n" through the view. It returns -1 if the partition is not owned.
 func count(t testing.TB, r *Runner, owner string) int {
 	t.Helper()
-	n := -1
-	err := r.View().Read(t.Context(), owner, func(s Snapshot) error {
-		value, err := s.Get([]byte("n"))
-		n = int(number(value))
+	n := Number(-1)
+	err := r.View().Read(t.Context(), owner, func(s Snapshot) (err error) {
+		n, _, err = Value[Number](s, []byte("n"))
 		return err
 	})
 	if !errors.Is(err, schemas.ErrNotOwner) {
 		must.OK(t, err)
 	}
-	return n
+	return int(n)
 }

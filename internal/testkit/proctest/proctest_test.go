@@ -1,14 +1,15 @@
 package proctest_test
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -20,15 +21,7 @@ func tally(s *topics.Streams) rows.Group {
 	return rows.Group{
 		Name: topics.Pools,
 		Inputs: []rows.Input{rows.Keyed(s.Edges, func(tx *rows.Tx, e *schemas.Edge) error {
-			value, err := tx.Own().Get([]byte("n"))
-			if err != nil {
-				return err
-			}
-			var n uint64
-			if value != nil {
-				n = binary.BigEndian.Uint64(value)
-			}
-			tx.Own().Put([]byte("n"), binary.BigEndian.AppendUint64(nil, n+1))
+			rows.AddNumber(tx.Own(), []byte("n"), 1)
 			rows.Send(tx, s.EdgeWeights, tx.Key(), &schemas.EdgeWeight{Followee: schemas.Followee(e.User), User: e.User, Weight: 1})
 			return nil
 		})},
@@ -73,9 +66,8 @@ func TestPause_FencesLateWrites(t *testing.T) {
 	for u := range users {
 		owner := fmt.Sprintf("user:%d", u)
 		got := w.Rows(topics.Pools, owner)
-		if len(got) != 1 || binary.BigEndian.Uint64(got[0].Value) != rounds {
-			t.Errorf("%s: rows %v, want one that counts %d", owner, got, rounds)
-		}
+		must.Equal(t, len(got), 1, "%s: rows", owner)
+		expect.Equal(t, must.Get(packed.Decode[rows.Number](got[0].Value))(t), rounds, "%s: count", owner)
 	}
 	expect.Equal(t, len(proctest.Drain(w, w.Streams.EdgeWeights)), users*rounds, "emitted records")
 	expect.AtLeast(t, min(lost.Hits(kmsg.EndTxn), lost.Hits(kmsg.Produce)), 1, "lost responses to EndTxn and to Produce")
@@ -86,45 +78,36 @@ func newest(s *topics.Streams) rows.Group {
 	return rows.Group{
 		Name: topics.Pools,
 		Inputs: []rows.Input{rows.Keyed(s.Edges, func(tx *rows.Tx, e *schemas.Edge) error {
-			old, err := tx.Own().Get([]byte("e"))
-			if err != nil {
-				return err
-			}
-			if old != nil && int64(binary.BigEndian.Uint64(old)) >= int64(e.Time) {
-				return nil
-			}
-			tx.Own().Put([]byte("e"), binary.BigEndian.AppendUint64(nil, uint64(e.Time)))
+			last, _ := rows.Load[rows.Number](tx.Own(), []byte("e")) // times start at 1
+			last = max(last, rows.Number(e.Time))
+			rows.PutValue(tx.Own(), []byte("e"), &last)
 			return nil
 		})},
 	}
 }
 
-// converging returns a case for newest. tally fails it, because repeats change its counts.
-func converging(group func(*topics.Streams) rows.Group) proctest.Case[schemas.Edge, map[string]uint64] {
-	c := proctest.Case[schemas.Edge, map[string]uint64]{
-		Start: func(w *proctest.Wire) *proctest.Member { return w.Start("a", group(w.Streams)) },
+// With tally instead of newest, the test fails, because repeats change its counts.
+func TestConverge_ComparesEveryArrangement(t *testing.T) {
+	c := proctest.Case[schemas.Edge, map[string]rows.Number]{
+		Start: func(w *proctest.Wire) *proctest.Member { return w.Start("a", newest(w.Streams)) },
 		Publish: func(w *proctest.Wire, e schemas.Edge) {
 			proctest.Publish(w, w.Streams.Edges, string(e.User), &e)
 		},
-		State: func(w *proctest.Wire) map[string]uint64 {
-			got := map[string]uint64{}
+		State: func(w *proctest.Wire) map[string]rows.Number {
+			got := map[string]rows.Number{}
 			for _, row := range w.Rows(topics.Pools, "") {
-				got[row.Owner] = binary.BigEndian.Uint64(row.Value)
+				got[row.Owner] = must.Get(packed.Decode[rows.Number](row.Value))(t)
 			}
 			return got
 		},
-		Want: map[string]uint64{},
+		Want: map[string]rows.Number{},
 	}
 	for i := range 40 {
 		user := schemas.UserID(fmt.Sprintf("user:%d", i%7))
 		c.Events = append(c.Events, schemas.Edge{User: user, Other: "user:x", Kind: schemas.FollowEdge, Time: schemas.Micros(i + 1)})
-		c.Want[string(user)] = uint64(i + 1)
+		c.Want[string(user)] = rows.Number(i + 1)
 	}
-	return c
-}
-
-func TestConverge_ComparesEveryArrangement(t *testing.T) {
-	proctest.Converge(t, 4, converging(newest))
+	proctest.Converge(t, 4, c)
 }
 
 func TestArrange_KeepsAndRepeatsEvents(t *testing.T) {
