@@ -123,11 +123,7 @@ func TestConsume_ReportsFailedCommit(t *testing.T) {
 func TestConsume_CommitsPastMarkers(t *testing.T) {
 	w := newWire(t)
 	for i, end := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort, kgo.TryCommit} {
-		var records []*kgo.Record
-		for _, v := range numbered(fmt.Sprintf("tx%d-", i), 8) {
-			records = append(records, &kgo.Record{Topic: topics.Edges, Key: []byte(v), Value: []byte(v)})
-		}
-		w.transact(t, end, records...)
+		w.transact(t, end, keyed(topics.Edges, numbered(fmt.Sprintf("tx%d-", i), 8))...)
 	}
 	var got seen
 	stop := topicstest.Run(t, func(ctx context.Context) error {

@@ -43,24 +43,14 @@ func TestPublisher_EncodesEveryInputStream(t *testing.T) {
 	expect.Fails(t, p.Publish(t.Context(), []schemas.Line{{Stream: topics.Pins, Event: &schemas.FollowEvent{}}}), "follow on the stream pins")
 }
 
-func TestStreamRoundTrip(t *testing.T) {
-	w := newWire(t)
-	want := &schemas.Edge{User: "user:a", Other: "board:b", Kind: schemas.FollowEdge, Live: true, Time: 7}
-	value := must.Get(w.Streams.Edges.Encode(want))(t)
-	got := must.Get(w.Streams.Edges.Decode(value))(t)
-	expect.NoDiff(t, got, want, "decoded")
-}
-
 // brokenRegistry rejects some subjects.
 type brokenRegistry struct{ refused []string }
 
 var errRefused = errors.New("incompatible")
 
 func (r brokenRegistry) Register(_ context.Context, subject, _ string) (int, error) {
-	for _, s := range r.refused {
-		if s == subject {
-			return 0, errRefused
-		}
+	if slices.Contains(r.refused, subject) {
+		return 0, errRefused
 	}
 	return 1, nil
 }

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -49,21 +49,12 @@ func TestApply_SetsNothingOnEmbeddedBroker(t *testing.T) {
 	w := newBareWire(t)
 	want := topics.Catalogue(topics.Profile{Embedded: true})
 	must.Get(topics.Apply(t.Context(), w.Kafka, want))(t)
-	for _, rc := range w.topicConfigs(t, want) {
+	names := convert.All(want, func(topic topics.Topic) string { return topic.Name })
+	for _, rc := range must.Get(w.Admin().DescribeTopicConfigs(t.Context(), names...))(t) {
 		for _, c := range rc.Configs {
 			expect.True(t, c.Source != kmsg.ConfigSourceDynamicTopicConfig, "topic %s does not set %s", rc.Name, c.Key)
 		}
 	}
-}
-
-func (w *wire) topicConfigs(t *testing.T, list []topics.Topic) kadm.ResourceConfigs {
-	t.Helper()
-	adm := w.Admin()
-	var names []string
-	for _, topic := range list {
-		names = append(names, topic.Name)
-	}
-	return must.Get(adm.DescribeTopicConfigs(t.Context(), names...))(t)
 }
 
 func TestApply_AltersSettings(t *testing.T) {

@@ -20,10 +20,6 @@ type holding struct {
 	seen          int
 }
 
-func newHolding(topic string) *holding {
-	return &holding{topic: topic, reached: make(chan struct{}), goOn: make(chan struct{})}
-}
-
 func (h *holding) ForTopic(topic string) kgo.TopicPartitioner {
 	if topic != h.topic {
 		return kgo.ManualPartitioner().ForTopic(topic)
@@ -44,7 +40,7 @@ func (h *holding) Partition(r *kgo.Record, _ int) int {
 // holdingClient returns a transactional client that blocks when it learns of the topic edges.
 func holdingClient(t *testing.T, w *wire) (*kgo.Client, *holding) {
 	t.Helper()
-	h := newHolding(topics.Edges)
+	h := &holding{topic: topics.Edges, reached: make(chan struct{}), goOn: make(chan struct{})}
 	tx := must.Get(w.Kafka.Transactional("tx", kgo.RecordPartitioner(h)))(t)
 	t.Cleanup(tx.Close)
 	return tx, h
@@ -72,8 +68,7 @@ func TestEndTransaction_CommitsFirstTransactionOfTopic(t *testing.T) {
 	close(h.goOn)
 	must.OK(t, <-acknowledged)
 	must.OK(t, topics.EndTransaction(t.Context(), tx, kgo.TryCommit, topics.Edges))
-	in := must.Get(w.Kafka.Client(kgo.ConsumeTopics(topics.Edges)))(t)
-	defer in.Close()
+	in := w.Client(kgo.ConsumeTopics(topics.Edges))
 	got := 0
 	eventually.True(t, "both records are readable", func() bool {
 		got += in.PollRecords(t.Context(), 2).NumRecords()

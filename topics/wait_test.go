@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -253,10 +254,7 @@ func (w *wire) begin(t *testing.T, records ...*kgo.Record) *kgo.Client {
 func (w *wire) transact(t *testing.T, end kgo.TransactionEndTry, records ...*kgo.Record) {
 	t.Helper()
 	tx := w.begin(t, records...)
-	var of []string
-	for _, r := range records {
-		of = append(of, r.Topic)
-	}
+	of := convert.All(records, func(r *kgo.Record) string { return r.Topic })
 	must.OK(t, topics.EndTransaction(t.Context(), tx, end, of...))
 }
 

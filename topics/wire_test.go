@@ -6,6 +6,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 )
 
@@ -29,9 +30,9 @@ func newBareWire(t *testing.T) *wire {
 
 // produce sends values, each with itself as the key.
 func (w *wire) produce(topic string, values ...string) {
-	var records []*kgo.Record
-	for _, v := range values {
-		records = append(records, &kgo.Record{Topic: topic, Key: []byte(v), Value: []byte(v)})
-	}
-	w.Send(records...)
+	w.Send(keyed(topic, values)...)
+}
+
+func keyed(topic string, values []string) []*kgo.Record {
+	return convert.All(values, func(v string) *kgo.Record { return &kgo.Record{Topic: topic, Key: []byte(v), Value: []byte(v)} })
 }
