@@ -98,3 +98,8 @@ func TestOpen_Rejects(t *testing.T) {
 	must.OK(t, os.WriteFile(file, nil, 0o600))
 	expect.Error(t, expect.ErrorOf(feedstore.Open(file, feedstore.DefaultConfig(), slog.New(slog.DiscardHandler))), file, "file as directory")
 }
+
+func open(t testing.TB, dir string, cfg feedstore.Config) *feedstore.Store {
+	t.Helper()
+	return must.Get(feedstore.Open(dir, cfg, slog.New(slog.DiscardHandler)))(t)
+}
