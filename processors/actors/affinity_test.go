@@ -3,11 +3,13 @@ package actors
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -57,14 +59,8 @@ func TestStrongestAndWeakest(t *testing.T) {
 		{"none beyond the bound", weakest(all(), 5), ""},
 	}
 	for _, tt := range tests {
-		got := ""
-		for i, a := range tt.got {
-			if i > 0 {
-				got += " "
-			}
-			got += string(a.Facet)
-		}
-		expect.Equal(t, got, tt.want, "%s", tt.name)
+		got := convert.All(tt.got, func(a schemas.Affinity) string { return string(a.Facet) })
+		expect.Equal(t, strings.Join(got, " "), tt.want, "%s", tt.name)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.uber.org/goleak"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
@@ -172,10 +173,7 @@ func TestAffinities_SentAtMostOncePerInterval(t *testing.T) {
 	// Both are clicked each time; the others tie and follow in the order of their ids.
 	want := []schemas.ID{"interest:x", "user:ada", "interest:0"}
 	all := proctest.Values(proctest.Drain(w, w.Streams.Affinities))
-	var got []schemas.ID
-	for _, a := range last().Top {
-		got = append(got, a.Facet)
-	}
+	got := convert.All(last().Top, func(a schemas.Affinity) schemas.ID { return a.Facet })
 	expect.NoDiff(t, got, want, "top")
 	checkApart(t, all, cfg.EmitInterval)
 }

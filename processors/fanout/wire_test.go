@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -689,10 +690,7 @@ func testTrim(t *testing.T, w *proctest.Wire) {
 	expect.Between(t, len(w.Rows(topics.Fanout, "user:trim"))-len(own), 2*recents, 30*recents, "rows of %d publications", pins)
 	publish(w, follow("trim", 0, "user:fan", schemas.Follow, "user:trim"))
 	w.WaitIdle()
-	var names []schemas.PinID
-	for _, b := range deliveries(t, w, "user:trim") {
-		names = append(names, b.Pin)
-	}
+	names := convert.All(deliveries(t, w, "user:trim"), func(d delivered) schemas.PinID { return d.Pin })
 	want := []schemas.PinID{"pin:395", "pin:396", "pin:397", "pin:398", "pin:399", "pin:595", "pin:596", "pin:597", "pin:598", "pin:599"}
 	expect.NoDiff(t, names, want, "deliveries to a new follower")
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -19,21 +20,18 @@ type fakeRows struct {
 	evidence   []schemas.PinID
 }
 
-func (f fakeRows) Terms(_ context.Context, _ int32, limit int, named []string) (list []schemas.DictionaryTerm, _ error) {
+func (f fakeRows) Terms(_ context.Context, _ int32, limit int, named []string) ([]schemas.DictionaryTerm, error) {
 	if limit > 0 {
 		named = f.candidates
 	}
-	for _, term := range named {
-		list = append(list, schemas.DictionaryTerm{Term: term, State: schemas.TermCandidate, Pins: 6})
-	}
-	return list, nil
+	return convert.All(named, func(term string) schemas.DictionaryTerm {
+		return schemas.DictionaryTerm{Term: term, State: schemas.TermCandidate, Pins: 6}
+	}), nil
 }
 
 func (f fakeRows) Interests(context.Context, schemas.UserID, int) ([]schemas.UserInterest, error) {
 	in := schemas.UserInterest{Interest: "interest:tea", Strength: 1, Share: 1}
-	for _, p := range f.evidence {
-		in.Evidence = append(in.Evidence, schemas.Evidence{Pin: p, Verb: "save", Weight: 1})
-	}
+	in.Evidence = convert.All(f.evidence, func(p schemas.PinID) schemas.Evidence { return schemas.Evidence{Pin: p, Verb: "save", Weight: 1} })
 	return []schemas.UserInterest{in}, nil
 }
 
@@ -123,10 +121,7 @@ func TestService_OmitsDeletedPinsFromEvidence(t *testing.T) {
 		Deleted: deletedtest.Of("user:erased"), Pins: store,
 	}
 	list := must.Get(s.Interests(t.Context(), "user:reader", 10))(t)
-	var got []schemas.PinID
-	for _, e := range list[0].Evidence {
-		got = append(got, e.Pin)
-	}
+	got := convert.All(list[0].Evidence, func(e schemas.Evidence) schemas.PinID { return e.Pin })
 	expect.NoDiff(t, got, []schemas.PinID{"pin:present", "pin:unknown"}, "evidence")
 	store.err = errors.New("unavailable")
 	expect.Is(t, expect.ErrorOf(s.Interests(t.Context(), "user:reader", 10)), store.err, "feed store unavailable")

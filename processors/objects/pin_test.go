@@ -3,6 +3,7 @@ package objects
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -139,7 +140,7 @@ func TestPin_Apply(t *testing.T) {
 			p, notified, drops := play(t, rated(), tt.events...)
 			tt.want.Pin = "pin:1"
 			expect.NoDiff(t, p.version(), tt.want, "version")
-			expect.NoDiff(t, sortedKeys(notified), tt.notified, "notified")
+			expect.NoDiff(t, slices.Sorted(maps.Keys(notified)), tt.notified, "notified")
 			expect.NoDiff(t, drops, tt.drops, "drops")
 		})
 	}
@@ -147,15 +148,6 @@ func TestPin_Apply(t *testing.T) {
 
 func facetsOf(author schemas.UserID, board schemas.BoardID, interests ...schemas.InterestID) schemas.Facets {
 	return schemas.Facets{Author: author, Board: board, Interests: interests}
-}
-
-func sortedKeys(notified audience) []schemas.Followee {
-	var keys []schemas.Followee
-	for f := range notified {
-		keys = append(keys, f)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // expectedPin is the expected result of the events of a pin, independent of their order.

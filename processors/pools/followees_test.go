@@ -2,6 +2,7 @@ package pools
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -88,12 +89,7 @@ func (w *followWorld) admitted() map[schemas.ID]float32 {
 
 // check compares the rows and the notifications with the model.
 func (w *followWorld) check(when string) {
-
-	var all []follow
-	for _, is := range w.live {
-		all = append(all, is)
-	}
-	slices.SortFunc(all, follow.compare)
+	all := slices.SortedFunc(maps.Values(w.live), follow.compare)
 	want, notified := map[schemas.ID]float32{}, map[schemas.ID]bool{}
 	for i, is := range all {
 		if notified[is.other] = i < w.limit; i < w.limit {

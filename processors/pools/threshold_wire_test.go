@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
 	"github.com/smartfeed/smartfeed/processors/pools"
@@ -81,9 +82,6 @@ func TestThreshold_DiscardedByEventsThatFreePlaces(t *testing.T) {
 
 // put reports whether a user has a row of a pin, and returns the names of all rows.
 func (r *rig) put(user schemas.UserID, pin schemas.PinID) ([]string, bool) {
-	var names []string
-	for _, row := range r.Rows(topics.Pools, string(user)) {
-		names = append(names, fmt.Sprintf("%q", row.Name))
-	}
+	names := convert.All(r.Rows(topics.Pools, string(user)), func(row proctest.Row) string { return fmt.Sprintf("%q", row.Name) })
 	return names, slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, string(pin)) })
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
@@ -105,11 +106,7 @@ type place struct {
 }
 
 func placesOf(p *schemas.Pool) []place {
-	list := []place{}
-	for _, it := range p.Items {
-		list = append(list, place{it.Pin, it.PoolScore})
-	}
-	return list
+	return convert.All(p.Items, func(it schemas.PoolItem) place { return place{it.Pin, it.PoolScore} })
 }
 
 func pin(n int, at schemas.Micros, author schemas.UserID) schemas.DeliveredPin {
@@ -135,10 +132,7 @@ func (r *rig) visit(user schemas.UserID, id string, repeat int) []schemas.PinID 
 		}
 		return err == nil
 	})
-	var pins []schemas.PinID
-	for _, it := range chunk.Served.Items {
-		pins = append(pins, it.Pin)
-	}
+	pins := convert.All(chunk.Served.Items, func(it schemas.ServedItem) schemas.PinID { return it.Pin })
 	if len(pins) == 0 {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
@@ -301,10 +302,7 @@ func TestSave_PairsLastPinsOfBoard(t *testing.T) {
 		20: {"pin:7", "pin:8", "pin:9"},
 		30: {"pin:7", "pin:8", "pin:9"},
 	} {
-		var got []schemas.ID
-		for _, item := range r.neighbors(pin(of).ID, 100) {
-			got = append(got, item.ID)
-		}
+		got := convert.All(r.neighbors(pin(of).ID, 100), func(item schemas.RelatedItem) schemas.ID { return item.ID })
 		slices.Sort(got)
 		expect.NoDiff(t, got, want, "neighbors of pin:%d", of)
 	}

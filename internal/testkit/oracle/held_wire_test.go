@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/proctest"
@@ -65,10 +66,7 @@ func TestQueue_IsBoundedWhileDeliveriesAreHeld(t *testing.T) {
 		user := schemas.UserID(fmt.Sprintf("user:%d", n))
 		p.Eventually("the rows of "+string(user), func() bool { return p.member.Owns(topics.Pools, string(user)) })
 		pool := must.Get(p.generator.Pool(t.Context(), user, schemas.Following, most))(t)
-		var got []schemas.PinID
-		for _, item := range pool.Items {
-			got = append(got, item.Pin)
-		}
+		got := convert.All(pool.Items, func(item schemas.PoolItem) schemas.PinID { return item.Pin })
 		expect.NoDiff(t, got, want, "pool of %s", user)
 	}
 }

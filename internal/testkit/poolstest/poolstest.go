@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/packed"
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/memrows"
@@ -43,11 +44,7 @@ func View(t must.T, m memrows.Table) *layout.View {
 
 func PoolOf(t must.T, m memrows.Table, source schemas.Source, n int) []Waiting {
 	all := Best(t, View(t, m), source, n)
-	list := []Waiting{}
-	for _, c := range all {
-		list = append(list, Waiting{c.Pin, c.PoolScore})
-	}
-	return list
+	return convert.All(all, func(c layout.Candidate) Waiting { return Waiting{c.Pin, c.PoolScore} })
 }
 
 // Best returns the n best waiting candidates of a source.
