@@ -176,8 +176,6 @@ func TestMaxEncodedBytes_BoundsEncoding(t *testing.T) {
 			}
 			return len(value)
 		}
-		if got, bound := size(it, it)-size(it), it.MaxEncodedBytes(); got > bound {
-			t.Fatalf("%d bytes, want at most %d", got, bound)
-		}
+		expect.AtMost(t, size(it, it)-size(it), it.MaxEncodedBytes(), "bytes")
 	})
 }

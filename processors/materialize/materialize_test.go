@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
@@ -117,9 +116,8 @@ func TestSink_WritesEveryTopic(t *testing.T) {
 
 func same(t *testing.T, what string, got, want any, err error) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("%s: %v; want -, got +:\n%s", what, err, diff)
-	}
+	expect.Error(t, err, "", "%s", what)
+	expect.NoDiff(t, got, want, "%s", what)
 }
 
 // brokenStore fails its first writes.

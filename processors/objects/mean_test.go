@@ -68,9 +68,7 @@ func TestMean_AnyOrder(t *testing.T) {
 
 func reread(t *rapid.T, m *mean) *mean {
 	got := must.Get(packed.Decode[mean](packed.Encode(m)))(t)
-	if diff := cmp.Diff(m, &got, cmp.AllowUnexported(mean{}), cmpopts.EquateEmpty()); diff != "" {
-		t.Fatalf("read again (-want +got):\n%s", diff)
-	}
+	expect.NoDiffBut(t, cmp.Options{cmp.AllowUnexported(mean{}), cmpopts.EquateEmpty()}, &got, m, "read again")
 	return &got
 }
 

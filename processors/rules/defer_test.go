@@ -150,9 +150,7 @@ func TestDeferWeak_ShowsOrExpiresEveryCandidate(t *testing.T) {
 				}
 				expired[pin] = true
 			}
-			if c.Memory.Weak > int64(f.Defer.Budget) {
-				t.Fatalf("visit %d: %d weak items in a session, want at most %d", i, c.Memory.Weak, f.Defer.Budget)
-			}
+			expect.AtMost(t, c.Memory.Weak, int64(f.Defer.Budget), "visit %d: weak items in a session", i)
 			pools = without(pools, c.Items)
 			for i := range pools { // as pools does with expired candidates
 				gone := []schemas.ServedItem{}

@@ -143,9 +143,7 @@ func checkChunk(t *rapid.T, f Feed, v Visit, pools []Pool, k Signals, c Chunk) {
 		if delete(offered, it.Pin); it.Source != schemas.Explore && !slices.Contains(sources, it.Source) || len(sources) == 0 {
 			t.Fatalf("%s of %s: repeated, or not a candidate", it.Pin, it.Source)
 		}
-		if f.Share(it.Source) == 0 {
-			t.Fatalf("%s: source %s has no share", it.Pin, it.Source)
-		}
+		expect.False(t, f.Share(it.Source) == 0, "%s: source %s has no share", it.Pin, it.Source)
 		if before, ok := last[it.Source]; ok && it.RankScore > before && !f.randomizes() {
 			t.Fatalf("%s: score %v after the lower %v of %s", it.Pin, it.RankScore, before, it.Source)
 		}

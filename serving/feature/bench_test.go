@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
@@ -190,9 +191,7 @@ func benchmarkAnswer(b *testing.B, store Store, defs []Definition, req Request) 
 		answer := must.Get(s.Answer(b.Context(), req))(b)
 		text = must.Get(json.Marshal(answer))(b)
 		took = append(took, time.Since(start))
-		if len(answer.Degraded) > 0 {
-			b.Fatalf("degraded: %v", answer.Degraded)
-		}
+		expect.Empty(b, answer.Degraded, "degraded")
 	}
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")

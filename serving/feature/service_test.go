@@ -570,10 +570,7 @@ func TestAttributes_DeletedAuthorsPinIsUnknown(t *testing.T) {
 }
 
 // same fails the test if got differs from want. what describes the values.
-func same[V any](t interface {
-	Helper()
-	Errorf(format string, args ...any)
-}, what string, want, got V, opts ...cmp.Option) {
+func same[V any](t expect.T, what string, want, got V, opts ...cmp.Option) {
 	t.Helper()
 	expect.NoDiffBut(t, cmp.Options(opts), got, want, "%s", what)
 }

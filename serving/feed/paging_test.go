@@ -177,17 +177,13 @@ func joinPages(rt *rapid.T, met map[string]int) {
 
 // check verifies the next page of a session.
 func (s *session) check(rt *rapid.T, p *product, page Page, limit int, everNew map[schemas.PinID]bool) {
-	if len(page.Items) > limit {
-		rt.Fatalf("%d items, limit %d", len(page.Items), limit)
-	}
+	expect.AtMost(rt, len(page.Items), limit, "items")
 	for _, what := range page.Degraded {
 		s.met[what]++
 	}
 	unchecked := slices.Contains(page.Degraded, degradedStore) // the visibility of the items is unknown
 	for _, it := range page.Items {
-		if s.shown[it.ID] {
-			rt.Fatalf("%s twice in one session", it.ID)
-		}
+		expect.False(rt, s.shown[it.ID], "%s twice in one session", it.ID)
 		s.shown[it.ID] = true
 		if it.New {
 			if everNew == nil || everNew[it.ID] {
@@ -228,13 +224,9 @@ func (s *session) check(rt *rapid.T, p *product, page Page, limit int, everNew m
 
 // passed fails if a visible item that was not trimmed lies between the last one shown and position.
 func (s *session) passed(rt *rapid.T, p *product, position int64) {
-	if position >= s.at {
-		rt.Fatalf("position %d shown after %d", position, s.at)
-	}
+	expect.AtMost(rt, position, s.at-1, "position shown after %d", s.at)
 	for between := s.at - 1; between > max(position, p.store.trimmed); between-- {
-		if p.visible(between) {
-			rt.Fatalf("position %d is visible and missing between %d and %d", between, s.at, position)
-		}
+		expect.False(rt, p.visible(between), "position %d is visible and missing between %d and %d", between, s.at, position)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/smartfeed/smartfeed/internal/packed"
@@ -124,9 +123,8 @@ func drawFacets(t *rapid.T) schemas.Facets {
 
 func check(t *rapid.T, got, want any, err error) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Fatalf("%v; want -, got +:\n%s", err, diff)
-	}
+	expect.Error(t, err, "", "decode")
+	expect.NoDiff(t, got, want, "decoded")
 }
 
 func TestAppendDown_SortsDescending(t *testing.T) {

@@ -57,9 +57,7 @@ func TestStore_AcknowledgedEntriesSurviveKill(t *testing.T) {
 	acknowledged := int64(0)
 	for kill := range 4 {
 		last := writeAndKill(t, dir, 40+kill*30)
-		if last <= acknowledged {
-			t.Fatalf("killed %d: acknowledged up to %d, %d before", kill, last, acknowledged)
-		}
+		must.AtLeast(t, last, acknowledged+1, "killed %d: acknowledged entries", kill)
 		acknowledged = last
 		store := open(t, dir, feedstore.DefaultConfig())
 		entries, trimmed, err := store.Page(t.Context(), "user:1", math.MaxInt64, math.MaxInt)
@@ -69,9 +67,7 @@ func TestStore_AcknowledgedEntriesSurviveKill(t *testing.T) {
 		if len(entries) == 0 || entries[0].Position < acknowledged || int64(len(entries)) != entries[0].Position {
 			t.Fatalf("killed %d: %d entries, acknowledged up to %d", kill, len(entries), acknowledged)
 		}
-		if len(entries)%10 != 0 {
-			t.Fatalf("killed %d: %d entries: a batch was stored in part", kill, len(entries))
-		}
+		must.Equal(t, len(entries)%10, 0, "killed %d: entries of a batch that was stored in part, of %d", kill, len(entries))
 		must.OK(t, store.Close())
 	}
 }

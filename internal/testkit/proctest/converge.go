@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 )
 
 // Case describes events and the state that a group must reach from them, independent of their order and repetitions.
@@ -41,9 +43,7 @@ func Converge[E, S any](t *testing.T, n int, c Case[E, S]) {
 				}
 			}
 			w.WaitIdle()
-			if diff := cmp.Diff(c.Want, c.State(w), c.Options...); diff != "" {
-				t.Errorf("end state (-want +got):\n%s\nin the order %v", diff, pieces)
-			}
+			expect.NoDiffBut(t, cmp.Options(c.Options), c.State(w), c.Want, "end state in the order %v", pieces)
 		})
 	}
 }

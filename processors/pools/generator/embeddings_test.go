@@ -93,9 +93,7 @@ func TestEmbeddings_CacheIsBounded(t *testing.T) {
 	}, time.Now)
 	for n := range 20 {
 		must.OK(t, x.addLookedUp(t.Context(), map[schemas.PinID]rules.Vector{}, []schemas.PinID{poolstest.PinID(n)}))
-		if size := len(x.known); size > cfg.CachedPins {
-			t.Fatalf("%d cached pins, want at most %d", size, cfg.CachedPins)
-		}
+		expect.AtMost(t, len(x.known), cfg.CachedPins, "cached pins")
 	}
 }
 

@@ -136,24 +136,21 @@ var equal = cmp.Options{
 	}),
 }
 
-// fataler is a *testing.T or a *rapid.T.
-type fataler interface {
-	Fatalf(format string, args ...any)
+// tester is a *testing.T or a *rapid.T.
+type tester interface {
+	expect.T
+	must.T
 }
 
 // same reads the features of a person and compares them with the reference.
-func (p *person) same(t fataler, s store, defs ...feature.Definition) {
+func (p *person) same(t tester, s store, defs ...feature.Definition) {
 	got, _, err := s.Actions(context.Background(), p.user, p.span, defs)
-	if err != nil {
-		t.Fatalf("%s: %v", p.user, err)
-	}
+	must.OK(t, err)
 	for i, d := range defs {
 		want := feature.Reference(d, p.span, p.actions)
 		slices.Sort(want.Reasons)
 		slices.Sort(got[i].Reasons)
-		if diff := cmp.Diff(want, got[i], equal); diff != "" {
-			t.Fatalf("%s as of %d, definition %d, %+v, of %+v (-reference +store):\n%s", p.user, p.span.AsOf, i, d, p.actions, diff)
-		}
+		expect.NoDiffBut(t, equal, got[i], want, "%s as of %d, definition %d, %+v, of %+v", p.user, p.span.AsOf, i, d, p.actions)
 	}
 }
 
@@ -174,9 +171,8 @@ func (w *world) checkItems(t *rapid.T, s store) {
 	must.OK(t, err)
 	for i, d := range defs {
 		for j, all := range [][]schemas.ItemCounts{p.counts, nil, p.counts} {
-			if diff := cmp.Diff(feature.ReferenceItems(d, p.now, all), got[j][i], equal); diff != "" {
-				t.Fatalf("%+v of %s at %d, of %d steps (-reference +store):\n%s", d, p.pin, p.now, len(all), diff)
-			}
+			want := feature.ReferenceItems(d, p.now, all)
+			expect.NoDiffBut(t, equal, got[j][i], want, "%+v of %s at %d, of %d steps", d, p.pin, p.now, len(all))
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -103,11 +104,7 @@ func same(t testing.TB, what string, got, want any) {
 }
 
 func positions(entries []schemas.FeedEntry) []int64 {
-	var all []int64
-	for _, e := range entries {
-		all = append(all, e.Position)
-	}
-	return all
+	return convert.All(entries, func(e schemas.FeedEntry) int64 { return e.Position })
 }
 
 func testUnknown(t *testing.T, open opener) {

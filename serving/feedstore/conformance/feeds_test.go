@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 )
@@ -91,9 +92,7 @@ func testLateBelowTrimPosition(t *testing.T, open opener) {
 	s, user := open(t, 20), newUser()
 	write(t, s, feedstore.Batch{Entries: entries(user, 1, 60)})
 	before, trimmed := page(t, s, user, top, 100)
-	if trimmed < 40 {
-		t.Fatalf("trim position %d, want 40", trimmed)
-	}
+	must.AtLeast(t, trimmed, 40, "trim position")
 	odd := entry(user, 40)
 	odd.Time = 1e12                           // by a fast clock: later than all entries after it
 	late := append(entries(user, 1, 30), odd) // a replay of the log

@@ -294,9 +294,7 @@ func TestRead_EndsWithContext(t *testing.T) {
 func traffic(t *testing.T, s *Store, n int, gap time.Duration) []time.Duration {
 	t.Helper()
 	took, failed := attempts(t, s, n, gap)
-	if failed > 0 {
-		t.Fatalf("%d of %d reads failed", failed, n)
-	}
+	must.Equal(t, failed, 0, "failed reads of %d", n)
 	return took
 }
 
@@ -482,9 +480,7 @@ func TestBalance_PrimaryIsFirstAfterRecovery(t *testing.T) {
 		}
 		s := newStore(t, DefaultConfig(), a, newFake(5*ms))
 		traffic(t, s, 5000, 5*ms)
-		if s.balance.isFirst(primary) {
-			t.Fatal("the primary is first although it is down")
-		}
+		must.Equal(t, s.balance.isFirst(primary), false, "the primary is first although it is down")
 		check(t, "failovers", count(t, s.metrics.failovers), 1.0, nil)
 		well.Store(true)
 		traffic(t, s, 49*50, 5*ms) // one read in fifty is a warm read
