@@ -1,11 +1,13 @@
 package actors
 
 import (
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -52,12 +54,17 @@ func TestJoins_KeepNamedAttributes(t *testing.T) {
 	expect.Equal(t, len(all.ObjectAttributes.Attributes), 2, "attributes of the argument of apply")
 }
 
-func TestJoins_Validate(t *testing.T) {
+func TestConfig_Validate(t *testing.T) {
 	cfg := DefaultConfig()
+	must.OK(t, cfg.Validate())
+	cfg.Verbs = schemas.Verbs{"x": math.Inf(1)}
 	cfg.JoinedAttributes = Joins{"view": {Object: []string{""}}, "save": {Verb: make([]string, maxJoinNames+1)}}
 	cfg.EmbeddingVerbs = []schemas.Verb{"nod"}
 	err := cfg.Validate()
-	for _, want := range []string{"joined_attributes.view: empty name", "joined_attributes.save: 257 names: want at most 256", `embedding_verbs: "nod": want a known verb`} {
+	for _, want := range []string{
+		`verb "x"`, "joined_attributes.view: empty name", "joined_attributes.save: 257 names: want at most 256",
+		`embedding_verbs: "nod": want a known verb`,
+	} {
 		expect.Error(t, err, want, "error")
 	}
 }

@@ -92,25 +92,3 @@ func TestFacet_TimesOfWeightsIncrease(t *testing.T) {
 		}
 	}
 }
-
-func TestConfig_Validate(t *testing.T) {
-	tests := []struct {
-		name   string
-		change func(*Config)
-		want   []string
-	}{
-		{"defaults", func(*Config) {}, nil},
-		{"verbs", func(c *Config) { c.Verbs = schemas.Verbs{"x": math.Inf(1)} }, []string{`verb "x"`}},
-	}
-	for _, tt := range tests {
-		cfg := DefaultConfig()
-		tt.change(&cfg)
-		err := cfg.Validate()
-		if len(tt.want) == 0 && err != nil {
-			t.Errorf("%s: got %v, want none", tt.name, err)
-		}
-		for _, part := range tt.want {
-			expect.Error(t, err, part, "%s", tt.name)
-		}
-	}
-}

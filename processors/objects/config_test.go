@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 )
 
@@ -13,7 +14,6 @@ func TestConfig_Validate(t *testing.T) {
 		change func(*Config)
 		want   []string // parts of the error, one per problem
 	}{
-		{"defaults", func(*Config) {}, nil},
 		{"no verbs", func(c *Config) { c.Verbs = nil }, []string{"verbs: none"}},
 		{"a verb with a reserved name", func(c *Config) { c.Verbs = schemas.Verbs{schemas.ImpressionCount: 1} },
 			[]string{`verb "impression"`}},
@@ -26,17 +26,11 @@ func TestConfig_Validate(t *testing.T) {
 		}, []string{`quality_rules[0].field: "price"`, "quality_rules[1].factor: 0", "quality_rules[2].equals", `quality_rules[3].field: "attributes."`}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			cfg := DefaultConfig()
-			tt.change(&cfg)
-			err := cfg.Validate()
-			if len(tt.want) == 0 {
-				expect.Error(t, err, "", "Validate")
-				return
-			}
-			for _, part := range tt.want {
-				expect.Error(t, err, part, "error")
-			}
-		})
+		cfg := DefaultConfig()
+		must.OK(t, cfg.Validate())
+		tt.change(&cfg)
+		for _, part := range tt.want {
+			expect.Error(t, cfg.Validate(), part, "%s", tt.name)
+		}
 	}
 }
