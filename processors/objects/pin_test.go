@@ -233,18 +233,14 @@ func TestPin_ConvergesInAnyOrder(t *testing.T) {
 		p, notified, _ := play(t, cfg, anyOrder(t, events)...)
 		expect.Equal(t, p.deleted(), want.deleted, "deleted")
 		if want.deleted {
-			checkWithdrawn(t, notified)
+			for f, v := range notified {
+				expect.True(t, v.Deleted, "last publication to %s, version %d: the deletion", f, v.Version)
+			}
 			return
 		}
 		checkContent(t, p, want)
 		checkAudience(t, notified, want)
 	})
-}
-
-func checkWithdrawn(t *rapid.T, notified audience) {
-	for f, v := range notified {
-		expect.True(t, v.Deleted, "last publication to %s, version %d: the deletion", f, v.Version)
-	}
 }
 
 func checkContent(t *rapid.T, p *pin, want expectedPin) {

@@ -188,17 +188,12 @@ func BenchmarkRowsRecovered(b *testing.B) {
 	must.OK(b, stop())
 }
 
-// benchRows returns the number of rows of one run, by rows per message.
-func benchRows(rowsAMessage int) int {
-	return map[int]int{1: 200_000, 10: 600_000, 100: 1_200_000}[rowsAMessage]
-}
-
 // benchmark returns the CPU time per row.
 func benchmark(b *testing.B, rows int, run func(*steady, *wire, int, int)) (row time.Duration) {
 	for range b.N {
 		b.StopTimer()
 		w := newRemoteWire(b)
-		messages := benchRows(rows) / rows
+		messages := map[int]int{1: 200_000, 10: 60_000, 100: 12_000}[rows]
 		w.backlog(b, messages)
 		runtime.GC()
 		b.StartTimer()

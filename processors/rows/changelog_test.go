@@ -1,7 +1,6 @@
 package rows
 
 import (
-	"context"
 	"path/filepath"
 	"testing"
 	"time"
@@ -70,15 +69,11 @@ func TestChangelog_RecreatedOnPurposeStartsWithoutOffsets(t *testing.T) {
 // runUntil runs a group until Run returns, or until all records are applied again. It returns Run's error.
 func (w *wire) runUntil(t *testing.T, r *Runner) error {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- r.Run(ctx) }()
+	stop := start(t, r)
 	eventually.True(t, "Run returns, or the group is ready", func() bool {
 		return r.runs.Load() > 0 && !r.running.Load() || r.Status().Ready
 	})
-	cancel()
-	return <-done
+	return stop()
 }
 
 func (w *wire) recreate(t *testing.T, topic string) {

@@ -371,12 +371,9 @@ func TestRun_LeavesNoGoroutines(t *testing.T) {
 	g := w.counter("t-in")
 	g.Timer = func(*Tx, Owner, []byte, time.Time) error { return nil }
 	r := newRunner(t, w, t.TempDir(), g)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- r.Run(ctx) }()
+	stop := start(t, r)
 	eventually.True(t, "all are applied", func() bool { return r.Status().Counters.Records == 20 })
-	cancel()
-	must.OK(t, <-done)
+	must.OK(t, stop())
 	r.shared.Close()
 	goleak.VerifyNone(t, running,
 		goleak.IgnoreTopFunction("github.com/rcrowley/go-metrics.(*meterArbiter).tick")) // sarama's, one per process

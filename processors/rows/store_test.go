@@ -173,7 +173,9 @@ func TestStore_InUseIsAnErrorAndKept(t *testing.T) {
 			lock := must.Get(pebble.LockDirectory(path, vfs.Default))(t)
 			t.Cleanup(func() { must.OK(t, lock.Close()) })
 		}},
-		{"by another process", lockElsewhere},
+		{"by another process", func(t *testing.T, path string) {
+			expect.Equal(t, child.Start(t, "locker", path).Line(), "locked", "output of the other process")
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -197,11 +199,6 @@ func TestStore_InUseIsAnErrorAndKept(t *testing.T) {
 func tables(t *testing.T, path string) []string {
 	t.Helper()
 	return must.Get(filepath.Glob(filepath.Join(path, "*.sst")))(t)
-}
-
-// lockElsewhere makes another process lock a store until the end of the test.
-func lockElsewhere(t *testing.T, path string) {
-	expect.Equal(t, child.Start(t, "locker", path).Line(), "locked", "output of the other process")
 }
 
 func TestRun_UnwritableDirectory(t *testing.T) {

@@ -101,7 +101,8 @@ func TestMake_Invariants(t *testing.T) {
 		f, pools, k := drawFeed(t), drawPools(t), drawSignals(t)
 		v := Visit{User: "user:me", Time: 1e9, Limit: rapid.IntRange(1, 100).Draw(t, "limit")}
 		for range 3 {
-			before := cloneMemory(v.Memory)
+			before := v.Memory
+			before.Mix, before.Best, before.Deferred = maps.Clone(before.Mix), maps.Clone(before.Best), slices.Clone(before.Deferred)
 			c := f.Make(v, pools, k)
 			expect.NoDiff(t, v.Memory, before, "the memory was changed (-before +after)")
 			checkChunk(t, f, v, pools, k, c)
@@ -110,11 +111,6 @@ func TestMake_Invariants(t *testing.T) {
 			v.Memory, v.Time = c.Memory, v.Time+schemas.Micros(rapid.Int64Range(1, 5*3600e6).Draw(t, "until the next visit"))
 		}
 	})
-}
-
-func cloneMemory(m schemas.Memory) schemas.Memory {
-	m.Mix, m.Best, m.Deferred = maps.Clone(m.Mix), maps.Clone(m.Best), slices.Clone(m.Deferred)
-	return m
 }
 
 // without returns the pools without the shown pins.
