@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
@@ -37,15 +38,9 @@ func TestRealSecuredRegistry(t *testing.T) {
 	r, subject := open(as), fmt.Sprintf("r-%d-value", time.Now().UnixNano())
 	v1 := recordSchema("R", fieldSchema("a", "int"))
 	v2 := recordSchema("R", fieldSchema("a", "long"), `{"name":"b","type":"string","default":""}`)
-	for deadline := time.Now().Add(2 * time.Minute); ; { // a new registry on a busy machine responds slowly at first
-		_, err := r.Register(t.Context(), subject, v1)
-		if err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
+	eventually.OK(t, func() error { // a new registry on a busy machine responds slowly at first
+		return expect.ErrorOf(r.Register(t.Context(), subject, v1))
+	})
 	ids := map[string]int{}
 	for _, text := range []string{v1, v2, v1, v2} {
 		id := must.Get(r.Register(t.Context(), subject, text))(t)

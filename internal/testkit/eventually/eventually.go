@@ -2,6 +2,7 @@
 package eventually
 
 import (
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ const Patience = 2 * time.Minute
 // mutants`, set a short one.
 const PatienceVariable = "SMARTFEED_TEST_PATIENCE"
 
-// Limit returns the timeout of True: Patience, or the value of PatienceVariable.
+// Limit returns the timeout of True and OK: Patience, or the value of PatienceVariable.
 func Limit() time.Duration {
 	if d, err := time.ParseDuration(os.Getenv(PatienceVariable)); err == nil {
 		return d
@@ -31,14 +32,29 @@ const slowest = 5 * time.Millisecond
 // the test's own goroutine can call True.
 func True(t testing.TB, what string, holds func() bool) {
 	t.Helper()
+	OK(t, func() error {
+		if holds() {
+			return nil
+		}
+		return errors.New(what)
+	})
+}
+
+// OK calls try until it returns nil, as True checks a condition. The message of a failed test has the last error.
+func OK(t testing.TB, try func() error) {
+	t.Helper()
 	limit := Limit()
 	deadline := time.Now().Add(limit)
-	for pause := time.Millisecond; !holds(); pause = min(2*pause, slowest) {
+	for pause := time.Millisecond; ; pause = min(2*pause, slowest) {
+		err := try()
+		if err == nil {
+			return
+		}
 		if t.Failed() {
-			t.Fatalf("the test has failed already, so it does not wait: %s", what)
+			t.Fatalf("the test has failed already, so it does not wait: %v", err)
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("timed out after %s: %s", limit, what)
+			t.Fatalf("timed out after %s: %v", limit, err)
 		}
 		time.Sleep(pause)
 	}

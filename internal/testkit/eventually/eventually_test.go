@@ -19,7 +19,7 @@ func TestTrue_FailsAfterLimit(t *testing.T) {
 		}()
 		<-ended
 		expect.Between(t, time.Since(began), Limit(), Limit()+2*slowest, "time until the failure")
-		expect.Contains(t, lost.why, "%s: %s", "limit and condition")
+		expect.Contains(t, lost.why, "%s: %v", "limit and condition")
 	})
 }
 

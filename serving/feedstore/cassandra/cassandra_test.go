@@ -1,18 +1,12 @@
 package cassandra_test
 
 import (
-	"context"
-	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
-	"github.com/smartfeed/smartfeed/internal/testkit/expect"
-	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
 )
 
@@ -23,9 +17,6 @@ const (
 	// realServices names the variable with the service names, in the same order, for .ci/services to kill and start them.
 	realServices = "SERVICES_UP"
 )
-
-// timeout is how long a test waits for an expected event. It is long because the machine may be busy.
-const timeout = 2 * time.Minute
 
 // at returns one of the clusters in the variable realCassandra.
 func at(t testing.TB, i int) cassandra.Cluster {
@@ -43,26 +34,6 @@ func config() cassandra.Config {
 	cfg := cassandra.DefaultConfig()
 	cfg.Keyspace, cfg.Timeout = "smartfeed_test", 10*time.Second
 	return cfg
-}
-
-// start returns a store on an applied schema and runs it until the test ends.
-func start(t testing.TB, cfg cassandra.Config, cluster cassandra.Cluster, maxFeed int) *cassandra.Store {
-	t.Helper()
-	must.Get(cassandra.Apply(t.Context(), cfg, cluster))(t)
-	s := must.Get(cassandra.New("test", cfg, cluster, maxFeed, slog.New(slog.NewTextHandler(t.Output(), nil))))(t)
-	run(t, s)
-	return s
-}
-
-func run(t testing.TB, s *cassandra.Store) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() {
-		expect.Error(t, s.Run(ctx), "", "Run")
-	})
-	t.Cleanup(func() { cancel(); running.Wait() })
-	eventually.True(t, "the store has a session", s.Connected)
 }
 
 // service runs a command of .ci/services for a server.

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/cassandratest"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -62,7 +63,7 @@ func newPair(t *testing.T) *pair {
 		cluster := at(t, i)
 		p.proxies[i] = cassandratest.StartProxy(t, cluster.Hosts[0])
 		cluster.Hosts = []string{p.proxies[i].Address()}
-		p.stores[i] = &watched{Store: start(t, cfg, cluster, 1000)}
+		p.stores[i] = &watched{Store: cassandratest.Start(t, cfg, cluster, 1000)}
 	}
 	for i := range readers {
 		p.users = append(p.users, schemas.UserID(fmt.Sprintf("user:%d-%d", time.Now().UnixNano(), i)))
@@ -88,15 +89,7 @@ func (p *pair) write(t *testing.T, from, to int64) {
 			}})
 		}
 		for _, s := range p.stores {
-			for deadline := time.Now().Add(timeout); ; time.Sleep(50 * time.Millisecond) {
-				err := s.Write(t.Context(), b)
-				if err == nil {
-					break
-				}
-				if time.Now().After(deadline) {
-					t.Fatal(err)
-				}
-			}
+			eventually.OK(t, func() error { return s.Write(t.Context(), b) })
 		}
 	}
 }
@@ -231,14 +224,14 @@ func TestRealCassandraHedged(t *testing.T) {
 // settle waits until both stores answer and the primary is first again.
 func (p *pair) settle(t *testing.T) {
 	t.Helper()
-	deadline := time.Now().Add(2 * timeout)
+	deadline := time.Now().Add(2 * eventually.Patience)
 	for {
 		o := p.read(t, 400)
 		if o.failed == 0 && float64(o.calls[0]) > 0.9*400 {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the primary is not first again after %s: calls %v", 2*timeout, o.calls)
+			t.Fatalf("the primary is not first again after %s: calls %v", 2*eventually.Patience, o.calls)
 		}
 	}
 }

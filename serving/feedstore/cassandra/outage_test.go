@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/smartfeed/smartfeed/internal/testkit/cassandratest"
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -104,22 +105,18 @@ func writeNumbered(ctx context.Context, s *cassandra.Store, users int) *numbered
 func (w *numbered) user(i int) schemas.UserID { return schemas.UserID(fmt.Sprint(w.prefix, i)) }
 
 // pageOf reads the newest page and retries, because the node may have just been started.
-func pageOf(t *testing.T, s *cassandra.Store, user schemas.UserID, n int) []schemas.FeedEntry {
+func pageOf(t *testing.T, s *cassandra.Store, user schemas.UserID, n int) (got []schemas.FeedEntry) {
 	t.Helper()
-	for deadline := time.Now().Add(timeout); ; time.Sleep(100 * time.Millisecond) {
-		got, _, err := s.Page(t.Context(), user, math.MaxInt64, n)
-		if err == nil {
-			return got
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
+	eventually.OK(t, func() (err error) {
+		got, _, err = s.Page(t.Context(), user, math.MaxInt64, n)
+		return err
+	})
+	return got
 }
 
 // Acknowledged entries survive a kill, and the session recovers by itself.
 func TestRealCassandraKilled(t *testing.T) {
-	s := start(t, config(), at(t, 0), 100_000)
+	s := cassandratest.Start(t, config(), at(t, 0), 100_000)
 	ctx, cancel := context.WithCancel(t.Context())
 	w := writeNumbered(ctx, s, 32)
 	for range 3 {
@@ -127,12 +124,9 @@ func TestRealCassandraKilled(t *testing.T) {
 		service(t, "kill", 0)
 		service(t, "start", 0)
 		back := time.Now()
-		for s.Write(t.Context(), feedstore.Batch{Deleted: []schemas.DeletedUser{{User: "user:gone"}}}) != nil {
-			if time.Since(back) > timeout {
-				t.Fatalf("no write succeeds within %s after the recovery of the store", timeout)
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
+		eventually.OK(t, func() error {
+			return s.Write(t.Context(), feedstore.Batch{Deleted: []schemas.DeletedUser{{User: "user:gone"}}})
+		})
 		t.Logf("writes succeed %s after the recovery of the store", time.Since(back).Round(time.Millisecond))
 	}
 	cancel()
@@ -149,7 +143,7 @@ func TestRealCassandraKilled(t *testing.T) {
 
 // If a store hangs, a read ends with its context. The store recovers by itself.
 func TestRealCassandraPaused(t *testing.T) {
-	s := start(t, config(), at(t, 0), 100)
+	s := cassandratest.Start(t, config(), at(t, 0), 100)
 	service(t, "pause", 0)
 	resume := sync.OnceFunc(func() { service(t, "resume", 0) })
 	defer resume()

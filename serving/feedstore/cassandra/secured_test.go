@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/secure"
+	"github.com/smartfeed/smartfeed/internal/testkit/cassandratest"
+	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
 	"github.com/smartfeed/smartfeed/schemas"
@@ -41,18 +44,10 @@ func securedAt(t *testing.T) (cassandra.Cluster, func(name string) string) {
 
 func TestRealSecuredCassandra(t *testing.T) {
 	cluster, file := securedAt(t)
-	deadline := time.Now().Add(timeout)
-	for { // a new cluster does not know any role for a moment
-		_, err := cassandra.Apply(t.Context(), config(), cluster)
-		if err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
-	s := start(t, config(), cluster, 100)
+	eventually.OK(t, func() error { // a new cluster does not know any role for a moment
+		return expect.ErrorOf(cassandra.Apply(t.Context(), config(), cluster))
+	})
+	s := cassandratest.Start(t, config(), cluster, 100)
 	user := schemas.UserID(fmt.Sprintf("user:%d", time.Now().UnixNano()))
 	e := schemas.FeedEntry{User: user, Position: 1, Time: 1, ServedItem: schemas.ServedItem{Pin: "pin:1"}}
 	must.OK(t, s.Write(t.Context(), feedstore.Batch{Entries: []schemas.FeedEntry{e}}))

@@ -1,15 +1,13 @@
 package conformance
 
 import (
-	"context"
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
+	"github.com/smartfeed/smartfeed/internal/testkit/cassandratest"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
@@ -38,16 +36,5 @@ func TestRealCassandra(t *testing.T) {
 	cluster, cfg := cassandra.DefaultCluster(), cassandra.DefaultConfig()
 	cluster.Hosts, cluster.Replicas = []string{address}, 1
 	cfg.Keyspace, cfg.Timeout = "smartfeed_test", 10*time.Second
-	must.Get(cassandra.Apply(t.Context(), cfg, cluster))(t)
-	run(t, func(t *testing.T, maxFeed int) store {
-		s := must.Get(cassandra.New("test", cfg, cluster, maxFeed, slog.New(slog.NewTextHandler(t.Output(), nil))))(t)
-		ctx, cancel := context.WithCancel(context.Background())
-		var running sync.WaitGroup
-		running.Go(func() {
-			expect.Error(t, s.Run(ctx), "", "Run")
-		})
-		t.Cleanup(func() { cancel(); running.Wait() })
-		eventually.True(t, "the store has a session", s.Connected)
-		return s
-	})
+	run(t, func(t *testing.T, maxFeed int) store { return cassandratest.Start(t, cfg, cluster, maxFeed) })
 }
