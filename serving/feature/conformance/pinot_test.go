@@ -204,20 +204,15 @@ func (c *cluster) aborted(t *testing.T) {
 		must.OK(t, topics.EndTransaction(t.Context(), tx, end, r.Topic))
 	}
 	def := define(t, "- {name: f, entity: user, aggregate: last}\n")
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(2 * time.Minute); ; <-tick.C {
+	var last feature.Last
+	eventually.True(t, "the committed action is visible", func() bool {
 		got, _, err := c.store.Actions(t.Context(), "user:tx", feature.Span{Now: now, AsOf: now}, def)
 		must.OK(t, err)
-		if last := got[0].Value.(feature.Last); len(last) > 0 {
-			if len(last) != 1 || last[0].Object != "pin:1" {
-				t.Errorf("got %v, want only the committed one", last)
-			}
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the committed action is not visible after two minutes")
-		}
+		last = got[0].Value.(feature.Last)
+		return len(last) > 0
+	})
+	if len(last) != 1 || last[0].Object != "pin:1" {
+		t.Errorf("got %v, want only the committed one", last)
 	}
 }
 
