@@ -78,7 +78,7 @@ func (w *wire) runUntil(t *testing.T, r *Runner) error {
 
 func (w *wire) recreate(t *testing.T, topic string) {
 	t.Helper()
-	w.removeTopics(t, topic)
+	w.DeleteTopics(topic)
 	w.create(t, topic)
 	eventually.True(t, "the topic exists", func() bool { return w.hasLeaders(topic) })
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,13 +12,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
-	"github.com/twmb/franz-go/pkg/sr/srfake"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
-	"github.com/smartfeed/smartfeed/topics"
 )
 
 const (
@@ -32,19 +29,7 @@ const (
 // newRealWire returns a wire on Apache Kafka, without data of earlier tests, and an embedded registry.
 func newRealWire(t testing.TB) *wire {
 	t.Helper()
-	addrs := os.Getenv(realKafka)
-	if addrs == "" {
-		t.Skipf("set %s to the addresses of Kafka brokers", realKafka)
-	}
-	registry := srfake.New()
-	t.Cleanup(registry.Close)
-	c := topicstest.On(t, topics.Kafka{Brokers: strings.Split(addrs, ","), Partitions: testPartitions}, nil)
-	c.Registry = registry.URL()
-	profile := must.Get(topics.ProfileOf(t.Context(), c.Kafka))(t)
-	if profile.Embedded {
-		t.Fatalf("%s is an embedded broker", addrs)
-	}
-	w := connect(c)
+	w := connect(topicstest.RealBare(t, testPartitions))
 	w.remove(t, "t", groupTopics()...)
 	w.createAll(t)
 	eventually.True(t, "every partition has a leader", func() bool { return w.hasLeaders(groupTopics()...) })
@@ -58,16 +43,7 @@ func (w *wire) remove(t testing.TB, group string, names ...string) {
 		_, err := w.admin.DeleteGroup(t.Context(), group)
 		return err == nil || errors.Is(err, kerr.GroupIDNotFound)
 	})
-	w.removeTopics(t, names...)
-}
-
-func (w *wire) removeTopics(t testing.TB, names ...string) {
-	t.Helper()
-	must.Get(w.admin.DeleteTopics(t.Context(), names...))(t)
-	eventually.True(t, "the topics are deleted", func() bool {
-		left, err := w.admin.ListTopics(t.Context())
-		return err == nil && !slices.ContainsFunc(names, left.Has)
-	})
+	w.DeleteTopics(names...)
 }
 
 // hasLeaders reports whether every partition of the topics has a leader and all of its replicas.

@@ -418,9 +418,7 @@ func TestRun_RecreatedTopicStopsTheGroup(t *testing.T) {
 func recreatedInput(t *testing.T, w *wire) {
 	dir := t.TempDir()
 	w.countFirst(t, dir, 20)
-	w.removeTopics(t, "t-in")
-	w.create(t, "t-in")
-	eventually.True(t, "the topic exists", func() bool { return w.hasLeaders("t-in") })
+	w.recreate(t, "t-in")
 	runFailsForGood(t, newRunner(t, w, dir, w.counter("t-in")), "t-in was recreated", wantRemedy)
 }
 

@@ -72,11 +72,24 @@ const RealKafka = "SMARTFEED_TEST_KAFKA"
 // without members are deleted.
 func Real(t testing.TB, names ...string) *Cluster {
 	t.Helper()
+	c := RealBare(t, topics.EmbeddedPartitions)
+	profile := must.Get(topics.ProfileOf(t.Context(), c.Kafka))(c.t)
+	catalogue := slices.DeleteFunc(topics.Catalogue(profile), func(topic topics.Topic) bool {
+		return len(names) > 0 && !slices.Contains(names, topic.Name)
+	})
+	c.Forget(c.used(catalogue)...)
+	c.apply(catalogue)
+	return c
+}
+
+// RealBare is Real without any change to the brokers.
+func RealBare(t testing.TB, partitions int32) *Cluster {
+	t.Helper()
 	addrs := os.Getenv(RealKafka)
 	if addrs == "" {
 		t.Skipf("set %s to the addresses of Kafka brokers", RealKafka)
 	}
-	c := On(t, topics.Kafka{Brokers: strings.Split(addrs, ","), Partitions: topics.EmbeddedPartitions}, nil)
+	c := On(t, topics.Kafka{Brokers: strings.Split(addrs, ","), Partitions: partitions}, nil)
 	profile := must.Get(topics.ProfileOf(t.Context(), c.Kafka))(c.t)
 	if profile.Embedded {
 		t.Fatalf("%s is an embedded broker", addrs)
@@ -84,11 +97,6 @@ func Real(t testing.TB, names ...string) *Cluster {
 	registry := srfake.New()
 	t.Cleanup(registry.Close)
 	c.Registry = registry.URL()
-	catalogue := slices.DeleteFunc(topics.Catalogue(profile), func(topic topics.Topic) bool {
-		return len(names) > 0 && !slices.Contains(names, topic.Name)
-	})
-	c.Forget(c.used(catalogue)...)
-	c.apply(catalogue)
 	return c
 }
 
@@ -159,6 +167,12 @@ func (c *Cluster) Forget(names ...string) {
 	c.t.Helper()
 	groups := must.Get(c.admin().ListGroups(c.t.Context()))(c.t)
 	must.Get(c.admin().DeleteGroups(c.t.Context(), groups.Groups()...))(c.t)
+	c.DeleteTopics(names...)
+}
+
+// DeleteTopics deletes the named topics, if they exist.
+func (c *Cluster) DeleteTopics(names ...string) {
+	c.t.Helper()
 	must.Get(c.admin().DeleteTopics(c.t.Context(), names...))(c.t)
 	eventually.True(c.t, "the topics are deleted", func() bool {
 		left, err := c.admin().ListTopics(c.t.Context())
