@@ -57,7 +57,7 @@ func TestDeferred_CommitWaitsForIntervalOrStop(t *testing.T) {
 			g := w.counter("t-in")
 			g.Inputs[0] = g.Inputs[0].Deferred()
 			r := newRunner(t, w, t.TempDir(), g)
-			r.cfg.DeferredCommitInterval = c.interval
+			r.cfg.DeferredCommitInterval, r.cfg.HandoverTimeout = c.interval, 30*time.Second // a busy machine takes seconds
 			stop := start(t, r)
 			eventually.True(t, "it is ready", func() bool { return r.Status().Ready })
 			processed := func() (sum int64) {
