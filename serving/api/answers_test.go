@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -150,11 +149,8 @@ func TestFeatures_PassesRequest(t *testing.T) {
 	s := listen(t, f, nil)
 	roundTrip(s, "POST", "/v1/features", `{"features":["interests"],"pairs":[["user:a","pin:1"]],"at":"2026-11-20T10:00:00Z"}`)
 	at := now.Add(-2 * time.Hour)
-	must.Equal(t, len(f.requests), 1, "requests, %v", f.requests)
-	got, want := f.requests[0], feature.Request{Features: []string{"interests"}, Pairs: []feature.UserPin{{User: "user:a", Pin: "pin:1"}}, At: &at}
-	if !slices.Equal(got.Features, want.Features) || !slices.Equal(got.Pairs, want.Pairs) || got.At == nil || !got.At.Equal(at) {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
+	want := []feature.Request{{Features: []string{"interests"}, Pairs: []feature.UserPin{{User: "user:a", Pin: "pin:1"}}, At: &at}}
+	expect.NoDiff(t, f.requests, want, "requests")
 }
 
 // Every bad line is listed by number. The total length of the listed problems is limited.
@@ -253,11 +249,11 @@ func TestRequest_LogAndMetrics(t *testing.T) {
 	} {
 		expect.Contains(t, log.String(), want, "log")
 	}
-	metrics := must.Get(io.ReadAll(roundTrip(s, "GET", "/metrics", "").Body))(t)
+	metrics := bodyOf(t, roundTrip(s, "GET", "/metrics", ""))
 	for _, labels := range []string{
 		`{code="400",method="GET",route="/v1/users/{user}/feed"}`, `{code="405",method="other",route="/v1/users/{user}/feed"}`,
 	} {
 		want := "smartfeed_http_request_duration_seconds_count" + labels + " 1"
-		expect.Contains(t, string(metrics), want, "metrics")
+		expect.Contains(t, metrics, want, "metrics")
 	}
 }

@@ -58,7 +58,7 @@ func TestAudit_OperatorIsTokenSubject(t *testing.T) {
 			if test.token != "" {
 				header = append(header, "Authorization", "Bearer "+test.token)
 			}
-			res := roundTripTo(s.handler(), "POST", limit, strings.NewReader(test.body), header...)
+			res := roundTrip(s, "POST", limit, test.body, header...)
 			expect.Equal(t, res.StatusCode, test.code, "status")
 			expect.Equal(t, told.by, test.by, "operator")
 			if got := log.String(); !strings.Contains(got, test.log) || !strings.Contains(got, "request=") {
@@ -78,7 +78,7 @@ func TestAudit_LogsReadsAtDebug(t *testing.T) {
 	for _, wanted := range []slog.Level{slog.LevelInfo, slog.LevelDebug} {
 		level.Set(wanted)
 		log.Reset()
-		roundTripTo(s.handler(), "GET", "/v1/status", http.NoBody)
+		roundTrip(s, "GET", "/v1/status", "")
 		expect.Equal(t, strings.Contains(log.String(), "msg=operated"), wanted == slog.LevelDebug, "level %s: in the log", wanted)
 	}
 }

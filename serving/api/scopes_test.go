@@ -1,10 +1,11 @@
 package api
 
 import (
-	"bytes"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,10 +39,8 @@ func TestEvents_RequireScopeOfStream(t *testing.T) {
 			f := &fakes{}
 			s := listen(t, f, func(_ *Config, d *Deps) { d.Auth = tokens{"t": {Subject: "service:x", Scopes: []string{scope}}} })
 			want, published := http.StatusForbidden, 0
-			for _, p := range streams {
-				if p == stream {
-					want, published = http.StatusAccepted, 1
-				}
+			if slices.Contains(streams, stream) {
+				want, published = http.StatusAccepted, 1
 			}
 			res := roundTrip(s, "POST", "/v1/events", line, "Authorization", "Bearer t")
 			expect.Equal(t, res.StatusCode, want, "scope %q, event of %s: status", scope, stream)
@@ -65,9 +64,7 @@ func TestEvents_OneWithoutScopePublishesNothing(t *testing.T) {
 
 func bodyOf(t *testing.T, res *http.Response) string {
 	t.Helper()
-	var text bytes.Buffer
-	must.Get(text.ReadFrom(res.Body))(t)
-	return text.String()
+	return string(must.Get(io.ReadAll(res.Body))(t))
 }
 
 func TestEvents_AcceptedDeletesHaveAuditLines(t *testing.T) {

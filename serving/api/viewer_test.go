@@ -1,8 +1,6 @@
 package api
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
@@ -44,14 +42,11 @@ func TestWhy_IsMaskedForUsers(t *testing.T) {
 func checkSeen(t *testing.T, path, token string, code int, want []any) {
 	t.Helper()
 	f, change := &fakes{}, func(*Config, *Deps) {}
-	r := httptest.NewRequest(http.MethodGet, path, nil)
-	r.Host = "localhost"
+	var header []string
 	if token != "" {
-		change = authenticated
-		r.Header.Set("Authorization", "Bearer "+token)
+		change, header = authenticated, []string{"Authorization", "Bearer " + token}
 	}
-	w := httptest.NewRecorder()
-	listen(t, f, change).handler().ServeHTTP(w, r)
-	expect.Equal(t, w.Code, code, "status of %s", w.Body)
+	res := roundTrip(listen(t, f, change), "GET", path, "", header...)
+	expect.Equal(t, res.StatusCode, code, "status of %s", bodyOf(t, res))
 	expect.NoDiff(t, f.seen, want, "result")
 }
