@@ -13,31 +13,20 @@ import (
 )
 
 // nowhere has no pools.
-type nowhere struct{}
+type nowhere struct{ *fakeGenerator }
 
-func (nowhere) Chunk(context.Context, schemas.ChunkRequest) (*schemas.Chunk, error) {
-	return nil, schemas.ErrNotOwner
-}
 func (nowhere) Settle(schemas.UserID, string, schemas.Outcome) {}
-func (nowhere) Waiting(context.Context, schemas.UserID) (int, error) {
-	return 0, schemas.ErrNotOwner
-}
-func (nowhere) Pool(context.Context, schemas.UserID, schemas.Source, int) (*schemas.Pool, error) {
-	return nil, schemas.ErrNotOwner
-}
 func (nowhere) Why(context.Context, schemas.WhyRequest) (*schemas.Why, error) {
 	return nil, schemas.ErrNotOwner
 }
 func (nowhere) Known(context.Context, string, schemas.UserID) (bool, error) {
 	return false, schemas.ErrNotOwner
 }
-func (nowhere) FeedState(context.Context, schemas.UserID, string) (*schemas.FeedState, error) {
-	return nil, schemas.ErrNotOwner
-}
 
 // FuzzCall sends any body to the handler of calls. It answers 200, rejects the body as invalid JSON, or answers 421.
 func FuzzCall(f *testing.F) {
-	h := Handler(Local{Generator: nowhere{}, Known: nowhere{}})
+	g := nowhere{&fakeGenerator{err: schemas.ErrNotOwner}}
+	h := Handler(Local{Generator: g, Known: g})
 	for _, call := range []string{"chunk", "settle", "waiting", "pool", "why", "state", "known"} {
 		f.Add(call, `{"user":"user:1","Feed":"home","limit":3}`)
 	}
