@@ -11,13 +11,20 @@ import (
 )
 
 func TestOutput_PrintsEveryFormat(t *testing.T) {
-	for flag, want := range map[string]string{
-		"table": "shard 3429 type 1 local 7075733\n",
-		"json":  "{\n  \"id\": \"241294492511762325\",\n  \"shard\": 3429,\n  \"type\": 1,\n  \"local\": 7075733\n}\n",
-		"yaml":  "id: \"241294492511762325\"\nshard: 3429\ntype: 1\nlocal: 7075733\n",
+	const id, show = "id decode 241294492511762325 -o ", "config show --changed --pools.max_candidates 70 -o "
+	for line, want := range map[string]string{
+		id + "table":                       "shard 3429 type 1 local 7075733\n",
+		id + "json":                        "{\n  \"id\": \"241294492511762325\",\n  \"shard\": 3429,\n  \"type\": 1,\n  \"local\": 7075733\n}\n",
+		id + "yaml":                        "id: \"241294492511762325\"\nshard: 3429\ntype: 1\nlocal: 7075733\n",
+		"id decode pin:241294492511762325": "shard 3429 type 1 local 7075733\n",
+		"id encode 3429 1 7075733":         "241294492511762325\n",
+		show + "table":                     "pools:\n  max_candidates: 70\n",
+		show + "yaml":                      "pools:\n  max_candidates: 70\n",
+		show + "json":                      "{\n  \"pools\": {\n    \"max_candidates\": 70\n  }\n}\n",
 	} {
-		expect.Equal(t, must.Get(run(t, "id", "decode", "241294492511762325", "-o", flag))(t), want, "-o %s", flag)
+		expect.Equal(t, must.Get(run(t, strings.Fields(line)...))(t), want, "%s", line)
 	}
+	expect.Contains(t, must.Get(run(t, "config", "show", "-o", "json"))(t), `"max_candidates": 500`, "defaults")
 }
 
 func TestPrintTables(t *testing.T) {
@@ -39,16 +46,6 @@ func TestPrintTables(t *testing.T) {
 		must.OK(t, printTables(&out, json.RawMessage(value), nil))
 		expect.Equal(t, out.String(), want, "%s", value)
 	}
-}
-
-func TestConfigShow_PrintsEveryFormat(t *testing.T) {
-	for flag, want := range map[string]string{
-		"table": "pools:\n  max_candidates: 70\n", "yaml": "pools:\n  max_candidates: 70\n",
-		"json": "{\n  \"pools\": {\n    \"max_candidates\": 70\n  }\n}\n",
-	} {
-		expect.Equal(t, must.Get(run(t, "config", "show", "--changed", "--pools.max_candidates", "70", "-o", flag))(t), want, "-o %s", flag)
-	}
-	expect.Contains(t, must.Get(run(t, "config", "show", "-o", "json"))(t), `"max_candidates": 500`, "defaults")
 }
 
 // The flags of the configuration are in the help of the root only, and each description is a short line that starts with

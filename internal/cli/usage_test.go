@@ -19,15 +19,6 @@ import (
 	"github.com/smartfeed/smartfeed/topics/generation"
 )
 
-func TestID_EncodesAndDecodes(t *testing.T) {
-	for line, want := range map[string]string{
-		"id encode 3429 1 7075733":         "241294492511762325\n",
-		"id decode pin:241294492511762325": "shard 3429 type 1 local 7075733\n",
-	} {
-		expect.Equal(t, must.Get(run(t, strings.Fields(line)...))(t), want, "%s", line)
-	}
-}
-
 // A wrong command line has exit code 2, prints nothing, and every mistake is named. DIR is a valid dataset, USERS a list
 // with two wrong lines, SECRET a file that does not exist.
 func TestExecute_NamesEveryMistakeOfACommandLine(t *testing.T) {
@@ -106,16 +97,15 @@ func TestExecute_NamesEveryMistakeOfACommandLine(t *testing.T) {
 
 func TestExecute_WarnsOnceOfKubernetesServices(t *testing.T) {
 	environ := []string{"SMARTFEED_PORT=tcp://10.96.0.10:8080", "SMARTFEED_SERVICE_HOST=10.96.0.10"}
-	var out, errOut bytes.Buffer
-	code := Execute(t.Context(), []string{"config", "show"}, environ, strings.NewReader(""), &out, &errOut)
-	expect.Equal(t, code, 0, "exit code with %s", &errOut)
-	if n := strings.Count(errOut.String(), "level=WARN"); n != 1 || !strings.Contains(errOut.String(), "SMARTFEED_SERVICE_HOST") {
-		t.Errorf("%d warnings, want one that names the variables:\n%s", n, errOut.String())
+	code, _, errOut := execute(t, environ, "config", "show")
+	expect.Equal(t, code, 0, "exit code with %s", errOut)
+	if n := strings.Count(errOut, "level=WARN"); n != 1 || !strings.Contains(errOut, "SMARTFEED_SERVICE_HOST") {
+		t.Errorf("%d warnings, want one that names the variables:\n%s", n, errOut)
 	}
-	p := &program{environ: environ}
-	p.warnOfServiceLinks(slog.New(slog.NewTextHandler(&errOut, nil)))
-	p.warnOfServiceLinks(slog.New(slog.NewTextHandler(&errOut, nil)))
-	expect.Equal(t, strings.Count(errOut.String(), "level=WARN"), 2, "warnings of two programs, of which one loads its configuration twice")
+	p, log := &program{environ: environ}, new(bytes.Buffer)
+	p.warnOfServiceLinks(slog.New(slog.NewTextHandler(log, nil)))
+	p.warnOfServiceLinks(slog.New(slog.NewTextHandler(log, nil)))
+	expect.Equal(t, strings.Count(log.String(), "level=WARN"), 1, "warnings of a program that loads its configuration twice")
 }
 
 func TestExecute_NamesUnknownKey(t *testing.T) {
@@ -126,10 +116,9 @@ func TestExecute_NamesUnknownKey(t *testing.T) {
 		{[]string{"config", "check", "--feed.store=1s"}, nil, "unknown flag: --feed.store"},
 		{[]string{"config", "check"}, []string{"SMARTFEED_FEED_STORE=1s"}, "SMARTFEED_FEED_STORE: unknown variable"},
 	} {
-		var out, errOut bytes.Buffer
-		if code := Execute(t.Context(), c.args, c.environ, strings.NewReader(""), &out, &errOut); code != 2 || !strings.Contains(errOut.String(), c.want) {
-			t.Errorf("%v %v: exit code %d, %s; want 2 and %q", c.args, c.environ, code, errOut.String(), c.want)
-		}
+		code, _, errOut := execute(t, c.environ, c.args...)
+		expect.Equal(t, code, 2, "%v %v: exit code", c.args, c.environ)
+		expect.Contains(t, errOut, c.want, "%v %v", c.args, c.environ)
 	}
 }
 
