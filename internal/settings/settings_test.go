@@ -32,11 +32,8 @@ type example struct {
 func TestDefaults_ReadsEveryKindOfField(t *testing.T) {
 	got := Defaults[example]()
 	want := example{Dir: "rows", Sync: true, Keep: 50, Offer: 10, Band: 0.2, Every: 90 * time.Second, Size: 64 << 20, Least: 2}
-	if got.Other != nil || got.Dir != want.Dir || got.Sync != want.Sync || got.Keep != want.Keep || got.Offer != want.Offer ||
-		got.Band != want.Band || got.Every != want.Every || got.Expiry != 0 || got.Size != want.Size || got.Least != want.Least ||
-		got.Inner.Wait != 3*time.Second {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
+	want.Inner.Wait = 3 * time.Second
+	expect.NoDiff(t, got, want, "defaults")
 	must.OK(t, Validate(got))
 }
 
