@@ -81,17 +81,11 @@ func TestRemains_KeepForeverOnlyInputs(t *testing.T) {
 }
 
 func TestEraser_RecordsOperator(t *testing.T) {
-	setup := topicstest.Start(t, 0).Setup()
-	streams := must.Get(setup.Streams(t.Context()))(t)
-	must.OK(t, (Eraser{Setup: setup, Streams: streams, Operator: "ann@host"}).publish(t.Context(), "user:7"))
-	l := must.Get(topics.NewLog(setup.Kafka))(t)
-	defer l.Close()
-	var got []kgo.RecordHeader
-	must.OK(t, l.ReadKey(t.Context(), topics.Users, "user:7", func(r *kgo.Record) error {
-		got = r.Headers
-		return nil
-	}))
-	expect.NoDiff(t, got, []kgo.RecordHeader{{Key: topics.OperatorHeader, Value: []byte("ann@host")}}, "headers")
+	c := topicstest.Start(t, 0)
+	must.OK(t, (Eraser{Setup: c.Setup(), Streams: c.Streams, Operator: "ann@host"}).publish(t.Context(), "user:7"))
+	got := c.Records(topics.Users)
+	must.Equal(t, len(got), 1, "records of users")
+	expect.NoDiff(t, got[0].Headers, []kgo.RecordHeader{{Key: topics.OperatorHeader, Value: []byte("ann@host")}}, "headers")
 }
 
 // If the registry is unavailable, a deletion may be missing, so a user does not count as not deleted.
@@ -99,8 +93,6 @@ func TestDeletedAt_FailsWhenRegistryIsUnavailable(t *testing.T) {
 	c := topicstest.Start(t, 0)
 	deleted := must.Get(c.Streams.UsersDeleted.Encode(&schemas.DeletedUser{User: "user:7", Time: 1}))(t)
 	c.Send(&kgo.Record{Topic: topics.UsersDeleted, Key: []byte("user:7"), Value: topicstest.ByOtherWriter(deleted)})
-	l := must.Get(topics.NewLog(c.Kafka))(t)
-	defer l.Close()
-	_, err := Eraser{Setup: c.Setup(), Streams: c.WithoutRegistry()}.deletedAt(t.Context(), l, "user:7")
+	_, err := Eraser{Setup: c.Setup(), Streams: c.WithoutRegistry()}.deletedAt(t.Context(), c.Log(), "user:7")
 	expect.Is(t, err, schemas.ErrRegistryUnavailable, "deletedAt")
 }

@@ -23,40 +23,34 @@ func simulated(t *testing.T, ctx context.Context, s topics.Setup, duration time.
 }
 
 // records counts the records in the input topics.
-func records(t *testing.T, k topics.Kafka) map[string]int64 {
-	t.Helper()
-	log := must.Get(topics.NewLog(k))(t)
-	defer log.Close()
+func records(c *topicstest.Cluster) map[string]int64 {
 	counts := map[string]int64{}
 	for _, topic := range []string{topics.Users, topics.Follows, topics.Pins, topics.Actions} {
-		for p := range k.Partitions {
-			end := must.Get(log.End(t.Context(), topic, p))(t)
-			counts[topic] += end
-		}
+		counts[topic] = c.End(topic)
 	}
 	return counts
 }
 
 func TestRun_LoadsOnlyWithZeroDuration(t *testing.T) {
-	s := topicstest.Start(t, 0).Setup()
-	got := simulated(t, t.Context(), s, 0)
+	c := topicstest.Start(t, 0)
+	got := simulated(t, t.Context(), c.Setup(), 0)
 	w := newWorld(Config{Users: 20, BoardsPerUser: 3, Interests: 40, Pins: 50, Seed: 1})
 	follows := int64(0)
 	for range w.follows() {
 		follows++
 	}
 	want := map[string]int64{topics.Users: 20, topics.Follows: follows, topics.Pins: 50, topics.Actions: 0}
-	expect.NoDiff(t, records(t, s.Kafka), want, "records")
+	expect.NoDiff(t, records(c), want, "records")
 	if got.Loaded != 70+int(follows) || got.Live != 0 || got.Seconds != 0 {
 		t.Errorf("summary %+v", got)
 	}
 }
 
 func TestRun_PublishesLiveEvents(t *testing.T) {
-	s := topicstest.Start(t, 0).Setup()
-	got := simulated(t, t.Context(), s, 300*time.Millisecond)
+	c := topicstest.Start(t, 0)
+	got := simulated(t, t.Context(), c.Setup(), 300*time.Millisecond)
 	sum := int64(0)
-	for _, n := range records(t, s.Kafka) {
+	for _, n := range records(c) {
 		sum += n
 	}
 	if got.Live == 0 || sum != int64(got.Loaded)+got.Live || got.Seconds < 0.3 {
