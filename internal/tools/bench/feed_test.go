@@ -58,14 +58,10 @@ func newPipeline(b *testing.B, fan fanout.Config, pool pools.Config) *pipeline {
 	b.Helper()
 	p := &pipeline{wire: newWire(b), groups: map[string]*rows.Runner{}, rng: rand.New(rand.NewPCG(1, 2))}
 	p.newest = schemas.MicrosOf(time.Now().Add(-24 * time.Hour))
-	var err error
-	p.publisher, err = topics.NewPublisher(p.Kafka, p.Streams)
-	must.OK(b, err)
-	b.Cleanup(p.publisher.Close)
+	p.publisher = p.Publisher()
 	cfg := rows.DefaultConfig()
 	cfg.Dir = b.TempDir()
-	shared, err := rows.NewShared(cfg)
-	must.OK(b, err)
+	shared := must.Get(rows.NewShared(cfg))(b)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	b.Cleanup(func() {
@@ -79,8 +75,7 @@ func newPipeline(b *testing.B, fan fanout.Config, pool pools.Config) *pipeline {
 		fanout.Group(fan, partitions, p.Streams, deletedtest.Of()),
 		pools.Group(pool, p.Streams, deletedtest.Of()),
 	} {
-		r, err := rows.New(cfg, env, g)
-		must.OK(b, err)
+		r := must.Get(rows.New(cfg, env, g))(b)
 		p.groups[g.Name] = r
 		p.readers = append(p.readers, topics.Reader{Group: g.Name, Topics: g.Reads()})
 		running.Go(func() {
@@ -89,10 +84,9 @@ func newPipeline(b *testing.B, fan fanout.Config, pool pools.Config) *pipeline {
 			}
 		})
 	}
-	p.generator, err = generator.New(pool, generator.DefaultConfig(), generator.Deps{
+	p.generator = must.Get(generator.New(pool, generator.DefaultConfig(), generator.Deps{
 		Rows: p.groups[topics.Pools].View(), Streams: p.Streams, Deleted: deletedtest.Of(),
-	})
-	must.OK(b, err)
+	}))(b)
 	p.wait()
 	return p
 }
@@ -342,15 +336,12 @@ func (p *pipeline) bare() measured { return p.openBare(math.MaxInt).step(p.pins 
 // openBare prepares the bare loop. It deletes the oldest row of a follower with more than most rows.
 func (p *pipeline) openBare(most int) *bareLoop {
 	b := p.b
-	admin := must.Get(p.Kafka.Admin())(b)
-	defer admin.Close()
-	created := must.Get(admin.CreateTopics(b.Context(), partitions, 1, nil, bareTable))(b)
+	created := must.Get(p.Admin().CreateTopics(b.Context(), partitions, 1, nil, bareTable))(b)
 	must.OK(b, created.Error())
 	db := must.Get(pebble.Open(b.TempDir(), &pebble.Options{MemTableSize: 64 << 20, DisableWAL: true, Logger: silent{}}))(b)
 	b.Cleanup(func() { must.OK(b, db.Close()) })
 	p.loadEdges(db)
-	consumer := must.Get(p.Kafka.Client(kgo.ConsumeTopics(topics.Publications)))(b)
-	b.Cleanup(consumer.Close)
+	consumer := p.Client(kgo.ConsumeTopics(topics.Publications))
 	producer, err := p.Kafka.Transactional("bare", kgo.ManualFlushing(), kgo.MaxBufferedBytes(0), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	must.OK(b, err)
 	b.Cleanup(producer.Close)
