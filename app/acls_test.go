@@ -105,16 +105,17 @@ func (s *started) checkLag(group string) {
 	}
 }
 
-func (s *started) publishLine(line schemas.Line) {
+// publishDance publishes an action with an unknown verb, which becomes a dead letter.
+func (s *started) publishDance(actor schemas.UserID, pin schemas.ID) {
 	s.t.Helper()
-	must.OK(s.t, s.publisher.Publish(s.t.Context(), []schemas.Line{line}))
+	dance := schemas.Event{ID: "dance", Time: schemas.MicrosOf(time.Now()), Actor: actor, Verb: "dance", Object: pin}
+	must.OK(s.t, s.publisher.Publish(s.t.Context(), []schemas.Line{schemas.NewLine(&schemas.ActionEvent{Event: dance})}))
 }
 
 // checkDeadLetters lists and retries a record that cannot be processed.
 func (s *started) checkDeadLetters() {
 	s.t.Helper()
-	dance := schemas.Event{ID: "d", Time: schemas.MicrosOf(time.Now()), Actor: "user:b", Verb: "dance", Object: "pin:1"}
-	s.publishLine(schemas.Line{Stream: topics.Actions, Key: "pin:1", Event: &schemas.ActionEvent{Event: dance}})
+	s.publishDance("user:b", "pin:1")
 	eventually.True(s.t, "the dead letter is listed", func() bool {
 		list := get[struct {
 			DeadLetters []struct{ Retried bool } `json:"dead_letters"`

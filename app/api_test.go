@@ -13,7 +13,7 @@ import (
 
 // httpAPI sends requests to a running process.
 type httpAPI struct {
-	t    *testing.T
+	t    testing.TB
 	base string // http://host:port
 }
 
@@ -75,14 +75,13 @@ func post[T any](s httpAPI, path, body string) (answer T) {
 }
 
 // jsonText returns a value as JSON.
-func jsonText(t *testing.T, v any) string {
+func jsonText(t testing.TB, v any) string {
 	t.Helper()
-	text := must.Get(json.Marshal(v))(t)
-	return string(text)
+	return string(must.Get(json.Marshal(v))(t))
 }
 
 // lines returns events as lines of JSON.
-func lines(t *testing.T, events ...map[string]any) string {
+func lines(t testing.TB, events ...map[string]any) string {
 	t.Helper()
 	var text strings.Builder
 	for _, e := range events {

@@ -1,9 +1,6 @@
 package app
 
 import (
-	"context"
-	"crypto/tls"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -31,24 +28,6 @@ func newToken(t *testing.T, secret string, args ...string) string {
 	return lines[len(lines)-1] // earlier lines report that a secret was created
 }
 
-// with sends a request with a token and returns the status code.
-func (s *started) with(token, path string) int {
-	s.t.Helper()
-	res, _ := getAs(s.t, token, s.url(path))
-	return res.StatusCode
-}
-
-// getAs sends a request to a URL with a token.
-func getAs(t *testing.T, token, url string) (res *http.Response, body string) {
-	t.Helper()
-	req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))(t)
-	req.Header.Set("Authorization", "Bearer "+token)
-	res = must.Get(http.DefaultClient.Do(req))(t)
-	defer res.Body.Close()
-	text := must.Get(io.ReadAll(res.Body))(t)
-	return res, string(text)
-}
-
 // With a secret, callers and commands must authenticate. Metrics need the operator's scope, or the admin address.
 func TestAuth_ProtectsEveryRoute(t *testing.T) {
 	t.Parallel()
@@ -72,7 +51,8 @@ func TestAuth_ProtectsEveryRoute(t *testing.T) {
 		{scraper, "/metrics", 200}, {scraper, "/v1/status", 401}, {scraper, "/v1/users/user:ada/feed", 401},
 		{newToken(t, filepath.Join(t.TempDir(), "another"), "--user", "user:ada"), "/v1/users/user:ada/feed", 401},
 	} {
-		expect.Equal(t, s.with(c.token, c.path), c.want, "%s with the token %.20q", c.path, c.token)
+		status, _ := s.api().send(c.path, "", "Authorization", "Bearer "+c.token)
+		expect.Equal(t, status, c.want, "%s with the token %.20q", c.path, c.token)
 	}
 	metrics := httpAPI{t, "http://" + cfg.Admin}.get("/metrics")
 	expect.Contains(t, metrics, "smartfeed_http_request_duration_seconds", "metrics at the admin address")
@@ -129,17 +109,9 @@ func TestPeers_AuthenticateOverTLS(t *testing.T) {
 	}
 	eventually.True(t, "a response with the secret", func() bool { return waiting(front) == nil })
 	expect.Fails(t, waiting(stranger), "with another secret")
-	expect.Equal(t, postTLS(t, settings, "https://"+pools.server.Addr()+"/peer/waiting", `{"user":"user:ada"}`), 401, "without a token")
-}
-
-func postTLS(t *testing.T, settings *tls.Config, url, body string) int {
-	t.Helper()
-	transport := &http.Transport{TLSClientConfig: settings}
-	defer transport.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	req := must.Get(http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body)))(t)
-	res := must.Get((&http.Client{Transport: transport}).Do(req))(t)
+	plain := http.Client{Transport: &http.Transport{TLSClientConfig: settings, DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	url := "https://" + pools.server.Addr() + "/peer/waiting"
+	res := must.Get(plain.Post(url, "", strings.NewReader(`{"user":"user:ada"}`)))(t)
 	defer res.Body.Close()
-	return res.StatusCode
+	expect.Equal(t, res.StatusCode, 401, "status without a token")
 }

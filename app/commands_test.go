@@ -14,7 +14,7 @@ import (
 )
 
 // execute runs a command in an empty directory, and returns its exit code and output.
-func execute(t *testing.T, environ []string, args ...string) (code int, out, errOut string) {
+func execute(t testing.TB, environ []string, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer
 	code = Execute(t.Context(), args, environ, strings.NewReader(""), &o, &e)

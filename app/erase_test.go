@@ -177,16 +177,6 @@ func (s *started) logsThatName(user string) (names []string) {
 	return names
 }
 
-// publishUnreadable publishes an action of the user that becomes a dead letter.
-func (s *started) publishUnreadable() {
-	s.t.Helper()
-	dance := &schemas.ActionEvent{Event: schemas.Event{
-		ID: "dance", Time: schemas.MicrosOf(time.Now()), Actor: erased, Verb: "dance", Object: "pin:other-1",
-	}}
-	must.OK(s.t, s.publisher.Publish(s.t.Context(), []schemas.Line{{Stream: topics.Actions, Key: "pin:other-1", Event: dance}}))
-	s.api().becomes("actions/objects/verb-unknown-verb-known-are-click", schemas.RetryWaiting)
-}
-
 // checkRemains checks that the list has every topic and every group with data of the user.
 func (s *started) checkRemains(list []ops.Remain) {
 	s.t.Helper()
@@ -259,7 +249,8 @@ func testErase(t *testing.T, cfg Config) {
 	cfg.settle()
 	s := start(t, cfg)
 	s.publish(lifeOfAUser(time.Now())...)
-	s.publishUnreadable()
+	s.publishDance(erased, "pin:other-1")
+	s.api().becomes("actions/objects/verb-unknown-verb-known-are-click", schemas.RetryWaiting)
 	s.api().show() // visits: materialized feeds have the pins
 	must.AtLeast(t, len(s.api().show()), 10, "data in the responses before the erasure")
 	done := runJSON[ops.Erased](s, "erase", erased)

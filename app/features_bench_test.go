@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/internal/measure"
-	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feature"
@@ -35,7 +34,7 @@ const (
 
 // benchProduct is a process with users who have acted.
 type benchProduct struct {
-	*App
+	*started
 	b      testing.TB
 	client *http.Client
 	events atomic.Int64
@@ -46,19 +45,11 @@ type benchProduct struct {
 
 func startBench(b *testing.B) *benchProduct {
 	b.Helper()
-	cfg := testConfig(b.TempDir())
-	p := must.Get(openApp(b.Context(), cfg, slog.New(slog.DiscardHandler), everything()))(b)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- p.Run(ctx) }()
-	b.Cleanup(func() {
-		cancel()
-		expect.Error(b, errors.Join(<-ended, p.Close()), "", "stop")
-	})
-	must.OK(b, p.Ready(b.Context()))
+	s := launch(b, testConfig(b.TempDir()), slog.New(slog.DiscardHandler), everything())
+	must.OK(b, s.Ready(b.Context()))
 	// The client requests no gzip, like a client in the same data center.
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true}}
-	return &benchProduct{App: p, b: b, client: client}
+	return &benchProduct{started: s, b: b, client: client}
 }
 
 func (p *benchProduct) pin(i int) schemas.Line {

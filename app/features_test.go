@@ -287,7 +287,7 @@ func (s *started) metric(name string) string {
 }
 
 // define writes a definitions file.
-func define(t *testing.T, path, text string) {
+func define(t testing.TB, path, text string) {
 	t.Helper()
 	must.OK(t, os.WriteFile(path+".new", []byte(text), 0o600))
 	must.OK(t, os.Rename(path+".new", path)) // no reader sees half of it

@@ -52,12 +52,6 @@ func (r *reading) why(pin schemas.PinID) string {
 	return must.Get(r.run("query", "why", string(r.user), string(pin)))(r.t)
 }
 
-// applied waits until the groups have processed the visits.
-func (r *reading) applied() {
-	r.t.Helper()
-	r.wait()
-}
-
 // generatorEvents returns twenty authors whom the reader follows, with 120 pins that also the reader's interest delivers,
 // and sixty old pins by other authors, which only the interest delivers.
 func generatorEvents(now time.Time) []map[string]any {
@@ -99,7 +93,7 @@ func TestGenerator_AppliesEveryRule(t *testing.T) {
 	}
 
 	first := r.visit()
-	r.applied()
+	r.wait()
 	bySource := map[schemas.Source]int{}
 	for _, item := range first {
 		bySource[item.Source]++
@@ -112,7 +106,7 @@ func TestGenerator_AppliesEveryRule(t *testing.T) {
 	whyOf("pin:nowhere", "the pin is unknown")
 	expect.Equal(t, must.Get(s.feed.Waiting(t.Context(), r.user))(t), 70, "Waiting")
 	second, third := r.visit(), r.visit()
-	r.applied()
+	r.wait()
 	if len(second) != 50 || len(third) != 20 || len(r.visit()) != 0 {
 		t.Errorf("next visits: %d and %d items, want 20 and 0 after 50", len(second), len(third))
 	}

@@ -6,10 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
-	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -38,13 +35,10 @@ func TestLanguage_OfUserBoostsCandidates(t *testing.T) {
 		t.Errorf("affinities %+v, want those for a language and an author", state.Affinities)
 	}
 	s.checkNoLoss()
-	log := must.Get(topics.NewLog(s.kafka))(t)
-	defer log.Close()
 	weighted := map[string]bool{}
-	must.OK(t, log.ReadAll(t.Context(), topics.EdgeWeights, func(r *kgo.Record) error {
+	for _, r := range s.records(topics.EdgeWeights) {
 		weighted[string(r.Key)] = true
-		return nil
-	}))
+	}
 	expect.NoDiff(t, weighted, map[string]bool{"user:carol": true}, "users with weights of edges")
 
 	for _, tag := range []string{"d", "german", "de_AT", "de-", "de-" + strings.Repeat("x", 9), "de" + strings.Repeat("-abcdefg", 5)} {

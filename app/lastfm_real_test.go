@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	testchild "github.com/smartfeed/smartfeed/internal/testkit/child"
+	"github.com/smartfeed/smartfeed/internal/testkit/memory"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/serving/feature"
 )
@@ -122,24 +122,12 @@ func TestRealServers_ImportLastfm(t *testing.T) {
 // used returns the total CPU time and the total peak memory of processes.
 func used(t *testing.T, pids ...int) string {
 	t.Helper()
-	ticks, kib := int64(0), int64(0)
+	cpu, peak := time.Duration(0), 0.0
 	for _, pid := range pids {
-		stat := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)))(t)
-		_, rest, _ := bytes.Cut(stat, []byte(") "))             // from the third field on
-		for _, f := range strings.Fields(string(rest))[11:13] { // utime, stime
-			n := must.Get(strconv.ParseInt(f, 10, 64))(t)
-			ticks += n
-		}
-		status := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)))(t)
-		for line := range strings.Lines(string(status)) {
-			if value, is := strings.CutPrefix(line, "VmHWM:"); is {
-				var n int64
-				must.Get(fmt.Sscan(value, &n))(t)
-				kib += n
-			}
-		}
+		cpu += testchild.CPU(t, pid)
+		peak += must.Get(memory.Of(pid))(t).Peak
 	}
-	return fmt.Sprintf("%d CPU-seconds, %d MiB at most", ticks/100, kib>>10)
+	return fmt.Sprintf("%.0f CPU-seconds, %.0f MiB at most", cpu.Seconds(), peak)
 }
 
 // session returns the processes of a server that .ci/services has started.

@@ -82,11 +82,7 @@ func TestModel_ReceivesFeaturesOfVisit(t *testing.T) {
 		return fmt.Sprint(must.Get(s.features.Matrix(t.Context(), "user:reader", pins, cfg.Generator.Model.Features))(t)) == want
 	})
 	page := get[feed.Page](s.api(), "/v1/users/user:reader/feed?limit=25")
-	var order []schemas.PinID
-	for _, item := range page.Items {
-		order = append(order, item.ID)
-	}
-	if fmt.Sprint(order) != fmt.Sprint(pins) || len(page.Degraded) > 0 {
+	if order := pinsOf(page); !slices.Equal(order, pins) || len(page.Degraded) > 0 {
 		t.Fatalf("got %v, degraded %v, want %v", order, page.Degraded, pins)
 	}
 	received := slices.CompactFunc(slices.SortedFunc(slices.Values(*rows.Load()), slices.Compare), slices.Equal) // a pin has a row for each source

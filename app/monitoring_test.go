@@ -98,20 +98,31 @@ func allMetrics(t *testing.T) map[string]metric {
 	return found
 }
 
+// dashboard is a dashboard of Grafana.
+type dashboard struct {
+	Panels []struct {
+		ID                       int
+		Type, Title, Description string
+		Datasource               struct{ UID string }
+		Targets                  []struct{ Expr, RefID string }
+	}
+	Templating struct{ List []struct{ Name string } }
+}
+
+// readDashboard returns a dashboard, and the text of its file.
+func readDashboard(t *testing.T, file string) (d dashboard, text string) {
+	t.Helper()
+	text = string(must.Get(os.ReadFile("../deploy/monitoring/grafana/" + file))(t))
+	must.OK(t, json.Unmarshal([]byte(text), &d))
+	return d, text
+}
+
 // expressions returns the expressions of the dashboard and the alerts, by title.
 func expressions(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	text := must.Get(os.ReadFile("../deploy/monitoring/grafana/smartfeed.json"))(t)
-	var dashboard struct {
-		Panels []struct {
-			ID      int
-			Title   string
-			Targets []struct{ Expr, RefID string }
-		}
-	}
-	must.OK(t, json.Unmarshal(text, &dashboard))
-	for _, panel := range dashboard.Panels {
+	d, _ := readDashboard(t, "smartfeed.json")
+	for _, panel := range d.Panels {
 		for _, target := range panel.Targets {
 			found[fmt.Sprintf("panel %d %s %s", panel.ID, panel.Title, target.RefID)] = target.Expr // two rows have panels with the same title
 		}
@@ -126,17 +137,8 @@ func expressions(t *testing.T) map[string]string {
 func TestDashboards_DescribePanelsAndSelectByVariables(t *testing.T) {
 	selector := regexp.MustCompile(`\b(smartfeed_group_)?\w+{[^}]*}`)
 	for file, variables := range map[string]int{"smartfeed.json": 4, "servers.json": 3} {
-		text := must.Get(os.ReadFile("../deploy/monitoring/grafana/" + file))(t)
-		var dashboard struct {
-			Panels []struct {
-				Type, Title, Description string
-				Datasource               struct{ UID string }
-				Targets                  []struct{ Expr string }
-			}
-			Templating struct{ List []struct{ Name string } }
-		}
-		must.OK(t, json.Unmarshal(text, &dashboard))
-		for _, p := range dashboard.Panels {
+		d, text := readDashboard(t, file)
+		for _, p := range d.Panels {
 			if p.Type != "row" && (p.Description == "" || p.Datasource.UID != "${datasource}") {
 				t.Errorf("%s, panel %s: description %q, data source %q: want a description and ${datasource}", file, p.Title, p.Description, p.Datasource.UID)
 			}
@@ -152,9 +154,9 @@ func TestDashboards_DescribePanelsAndSelectByVariables(t *testing.T) {
 				}
 			}
 		}
-		expect.Equal(t, len(dashboard.Templating.List), variables, "variables of %s", file)
-		for _, v := range dashboard.Templating.List {
-			if !strings.Contains(string(text), `=~\"$`+v.Name+`\"`) && !strings.Contains(string(text), "${"+v.Name+"}") {
+		expect.Equal(t, len(d.Templating.List), variables, "variables of %s", file)
+		for _, v := range d.Templating.List {
+			if !strings.Contains(text, `=~\"$`+v.Name+`\"`) && !strings.Contains(text, "${"+v.Name+"}") {
 				t.Errorf("%s: no panel uses the variable %s", file, v.Name)
 			}
 		}

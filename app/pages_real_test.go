@@ -24,6 +24,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/measure"
 	"github.com/smartfeed/smartfeed/internal/testkit/cassandratest"
 	testchild "github.com/smartfeed/smartfeed/internal/testkit/child"
@@ -265,11 +266,7 @@ func (p *pagesProduct) open(user schemas.UserID) {
 }
 
 func pinsOf(page feed.Page) []schemas.PinID {
-	pins := make([]schemas.PinID, len(page.Items))
-	for i, item := range page.Items {
-		pins[i] = item.ID
-	}
-	return pins
+	return convert.All(page.Items, func(item feed.Item) schemas.PinID { return item.ID })
 }
 
 func (p *pagesProduct) get(ctx context.Context, path string) (page feed.Page, err error) {

@@ -180,7 +180,7 @@ func TestProcesses_ShareGroupsThroughJoinKillAndDrain(t *testing.T) {
 	pins := l.published.Load()
 	third.until("publishing again", func() bool { return l.published.Load() >= pins+30 })
 	l.end()
-	l.readers[0].applied()
+	l.readers[0].wait()
 	l.check()
 	front.checkReportedOnce()
 }

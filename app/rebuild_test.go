@@ -10,6 +10,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 	"github.com/smartfeed/smartfeed/processors/actors"
+	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -34,15 +35,18 @@ func (s *started) rebuilt(args ...string) {
 	expect.Equal(s.t, done.Users, 1, "users of rebuild %v", args)
 }
 
-// effect returns the number of an effect in a local group.
-func (s *started) effect(group, name string) (n int64) {
+// local returns the status of a group in this process.
+func (s *started) local(group string) (status rows.Status) {
 	for _, g := range s.groups {
-		if status := g.Status(); status.Group == group {
-			n += int64(status.Effects[name])
+		if one := g.Status(); one.Group == group {
+			status = one
 		}
 	}
-	return n
+	return status
 }
+
+// effect returns the number of an effect in a local group.
+func (s *started) effect(group, name string) int64 { return int64(s.local(group).Effects[name]) }
 
 // A rebuilt pool equals the previous one without the seen pins. With another cap it equals that of the oracle.
 func TestRebuild_RestoresPools(t *testing.T) {
@@ -80,7 +84,7 @@ func TestRebuild_RestoresPools(t *testing.T) {
 	r := &reading{started: s, user: shown, limit: 20, shown: map[schemas.PinID]visits.Item{}}
 	r.visit()
 	must.AtLeast(t, len(r.shown), 1, "new pins of the visits")
-	r.applied()
+	r.wait()
 	before := s.poolsOf(d.users)
 	for what, rebuild := range map[string]func(){
 		"a user":             func() { s.rebuilt(string(shown)) },

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/smartfeed/smartfeed/internal/convert"
 	"github.com/smartfeed/smartfeed/internal/ops/generations"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -102,7 +103,7 @@ func edgesFirst(publish func(...map[string]any), events []map[string]any) {
 }
 
 // bruteForce computes the expected results of the events with the rules of a configuration.
-func bruteForce(t *testing.T, cfg Config, events []map[string]any) *dataset {
+func bruteForce(t testing.TB, cfg Config, events []map[string]any) *dataset {
 	t.Helper()
 	d := &dataset{product: oracle.New(oracle.Config{HalfLife: cfg.Fanout.ScoreHalfLife, Quality: func(e *schemas.PinEvent) float64 {
 		q := 1.0
@@ -202,7 +203,7 @@ func testReplay(t *testing.T, cfg, changed Config, events []map[string]any) {
 	s.publish(event(time.Now(), "v-1", "follows", "user:visitor", "follow", "user:author-0", nil))
 	r.visit()
 	must.AtLeast(t, len(r.shown), 1, "shown items")
-	r.applied()
+	r.wait()
 	before := s.recordCounts()
 	done := s.replay("all", "--half-life", changed.Fanout.ScoreHalfLife.String())
 	if done.Events.Events == 0 || done.Built.Previous != 1 || done.Built.Generation != 2 {
@@ -211,7 +212,7 @@ func testReplay(t *testing.T, cfg, changed Config, events []map[string]any) {
 	expect.NoDiff(t, s.recordCounts(), before, "duplicate records")
 	s.checkPools(bruteForce(t, changed, events), cfg.Pools.MaxCandidates)
 	r.visit() // checks that nothing is new again
-	r.applied()
+	r.wait()
 	s.checkReportedOnce()
 	s.checkCards(changed, events)
 
@@ -307,15 +308,10 @@ func TestReplay_ResumesAfterKills(t *testing.T) {
 	d := bruteForce(t, cfg, events)
 	for _, user := range d.users {
 		for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
-			got := get[pinList](at, fmt.Sprintf("/v1/users/%s/pools?source=%s&limit=1000", user, source))
-			var pins, want []schemas.PinID
-			for _, item := range got.Items {
-				pins = append(pins, schemas.PinID(item.Pin))
-			}
-			for _, item := range d.product.Pool(user, source, replayCap) {
-				want = append(want, item.Pin)
-			}
-			expect.NoDiff(t, pins, want, "pool %s of %s", source, user)
+			got := get[schemas.Pool](at, fmt.Sprintf("/v1/users/%s/pools?source=%s&limit=1000", user, source))
+			pinOf := func(item schemas.PoolItem) schemas.PinID { return item.Pin }
+			want := convert.All(d.product.Pool(user, source, replayCap), pinOf)
+			expect.NoDiff(t, convert.All(got.Items, pinOf), want, "pool %s of %s", source, user)
 		}
 	}
 }
@@ -339,11 +335,7 @@ func (s httpAPI) newPins(user schemas.UserID) (pins []schemas.PinID) {
 	if err != nil || len(page.Degraded) > 0 {
 		s.t.Fatalf("visit of %s: degraded %v, %v", user, page.Degraded, err)
 	}
-	for _, item := range page.Items {
-		if item.New {
-			pins = append(pins, item.Pin)
-		}
-	}
+	pins = freshOf(page)
 	expect.AtLeast(s.t, len(pins), 1, "new pins of the visit of %s", user)
 	return pins
 }

@@ -8,9 +8,7 @@ import (
 
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
-	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/schemas"
-	"github.com/smartfeed/smartfeed/topics"
 )
 
 // retryKinds returns the state of the dead letters, by kind.
@@ -37,10 +35,8 @@ func TestDeadLetter_TakesEffectOnceCauseIsFixed(t *testing.T) {
 	cfg.Retries.InitialDelay, cfg.Retries.LinearAttempts, cfg.Retries.MaxAttempts, cfg.Retries.DoneAfter = 100*time.Millisecond, 1000, 1000, time.Second
 	const kind = "actions/objects/verb-unknown-verb-known-are-click"
 	s := start(t, cfg)
-	now := time.Now()
-	s.publish(event(now, "p", "pins", "user:a", "create", "pin:1", map[string]any{"interests": []string{"interest:tea"}}))
-	dance := &schemas.ActionEvent{Event: schemas.Event{ID: "d", Time: schemas.MicrosOf(now), Actor: "user:b", Verb: "dance", Object: "pin:1"}}
-	must.OK(t, s.publisher.Publish(t.Context(), []schemas.Line{{Stream: topics.Actions, Key: "pin:1", Event: dance}}))
+	s.publish(event(time.Now(), "p", "pins", "user:a", "create", "pin:1", map[string]any{"interests": []string{"interest:tea"}}))
+	s.publishDance("user:b", "pin:1")
 	s.api().becomes(kind, schemas.RetryWaiting)
 	s.api().answers(200, "", "/v1/dead-letters/limits", `{"kind":"`+kind+`","rate":0,"operator":"ann"}`)
 	eventually.True(t, "the kind is stopped", func() bool { return s.api().retryKinds()[kind].Operator == "ann" })

@@ -52,7 +52,7 @@ func TestRoles_RunInSeparateProcesses(t *testing.T) {
 	front := startPieces(t, roleConfig(t, broker), serving())
 	front.importSet(d)
 	for _, s := range []*started{first, second} {
-		if n := s.partitions(topics.Pools); n == 0 || n == int(s.cfg.partitions()) {
+		if n := len(s.local(topics.Pools).Partitions); n == 0 || n == int(s.cfg.partitions()) {
 			t.Fatalf("one process has %d of %d partitions of pools: want some, not all", n, s.cfg.partitions())
 		}
 	}
@@ -63,7 +63,7 @@ func TestRoles_RunInSeparateProcesses(t *testing.T) {
 
 	first.stop()
 	front.awaitPools(d.users)
-	expect.Equal(t, second.partitions(topics.Pools), int(second.cfg.partitions()), "partitions of pools of the remaining process")
+	expect.Equal(t, len(second.local(topics.Pools).Partitions), int(second.cfg.partitions()), "partitions of pools of the remaining process")
 	front.checkPools(d, limit)
 	front.api().checkVisits(d, limit)
 	second.checkNoLoss()
@@ -117,16 +117,6 @@ func (s *started) interestsOf(user string) string {
 		Values map[string]map[string]json.RawMessage
 	}](s.api(), "/v1/features", `{"features":["interests_24h"],"users":["`+user+`"]}`)
 	return strings.Join(strings.Fields(string(answer.Values[user]["interests_24h"])), "")
-}
-
-// partitions returns the number of a group's partitions in this process.
-func (s *started) partitions(group string) int {
-	for _, g := range s.groups {
-		if st := g.Status(); st.Group == group {
-			return len(st.Partitions)
-		}
-	}
-	return 0
 }
 
 // awaitPools waits until the pools of all users can be read.

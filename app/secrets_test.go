@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -123,8 +124,11 @@ func (s *outputs) note(what, text string) {
 // request records the whole response to a request with a token.
 func (s *outputs) request(base, path, token string) {
 	s.t.Helper()
-	res, body := getAs(s.t, token, base+path)
-	s.note(path, fmt.Sprint(res.StatusCode, res.Header, body))
+	req := must.Get(http.NewRequestWithContext(s.t.Context(), http.MethodGet, base+path, nil))(s.t)
+	req.Header.Set("Authorization", "Bearer "+token)
+	res := must.Get(http.DefaultClient.Do(req))(s.t)
+	defer res.Body.Close()
+	s.note(path, fmt.Sprint(res.StatusCode, res.Header, string(must.Get(io.ReadAll(res.Body))(s.t))))
 }
 
 // secretFile creates a file with the canary.

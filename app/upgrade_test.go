@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -364,24 +363,7 @@ func pack(t *testing.T, archive, dir string) {
 	f := must.Get(os.Create(archive))(t)
 	small := must.Get(gzip.NewWriterLevel(f, gzip.BestCompression))(t)
 	files := tar.NewWriter(small)
-	must.OK(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.Type().IsRegular() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		if err := files.WriteHeader(&tar.Header{Name: filepath.ToSlash(name), Mode: 0o600, Size: int64(len(text))}); err != nil {
-			return err
-		}
-		_, err = files.Write(text)
-		return err
-	}))
+	must.OK(t, files.AddFS(os.DirFS(dir)))
 	must.OK(t, files.Close())
 	must.OK(t, small.Close())
 	must.OK(t, f.Close())
@@ -399,6 +381,9 @@ func unpack(t *testing.T, archive, dir string) {
 			return
 		}
 		must.OK(t, err)
+		if header.FileInfo().IsDir() {
+			continue
+		}
 		path := filepath.Join(dir, header.Name)
 		must.OK(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		text := must.Get(io.ReadAll(files))(t)

@@ -3,6 +3,7 @@
 package lastfmtest
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -22,6 +23,17 @@ func Write(t testing.TB, scale float64) (dir string) {
 	dir = t.TempDir()
 	for name, text := range generate(scale) {
 		must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	return dir
+}
+
+// Real returns the directory of the real files: LASTFM_DIR, or one next to the root of the project. It skips the test if there
+// are none.
+func Real(t testing.TB, root string) string {
+	t.Helper()
+	dir := cmp.Or(os.Getenv("LASTFM_DIR"), filepath.Join(root, "..", "shared", "data", "lastfm-2k"))
+	if _, err := os.Stat(filepath.Join(dir, "user_artists.dat")); err != nil {
+		t.Skipf("set LASTFM_DIR to the directory of the HetRec 2011 Last.fm files: %v", err)
 	}
 	return dir
 }

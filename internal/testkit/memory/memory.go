@@ -1,4 +1,4 @@
-// Package memory measures the memory of the process, for benchmarks.
+// Package memory measures the memory of processes, for benchmarks.
 package memory
 
 import (
@@ -8,18 +8,21 @@ import (
 	"strings"
 )
 
-// Memory is the memory of this process, in MiB.
+// Memory is the memory of a process, in MiB.
 type Memory struct {
 	Resident float64 // now
 	Peak     float64 // maximum so far
 }
 
-// Held returns the memory of this process. It reads /proc/self/status (proc_pid_status(5)) on Linux, and returns an
-// error on other systems.
-func Held() (m Memory, err error) {
-	status, err := os.ReadFile("/proc/self/status")
+// Held returns the memory of this process.
+func Held() (Memory, error) { return Of(os.Getpid()) }
+
+// Of returns the memory of a process. It reads /proc/PID/status (proc_pid_status(5)) on Linux, and returns an error on
+// other systems.
+func Of(pid int) (m Memory, err error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return Memory{}, fmt.Errorf("read the memory of this process: %w", err)
+		return Memory{}, fmt.Errorf("read the memory of process %d: %w", pid, err)
 	}
 	for line := range strings.Lines(string(status)) {
 		switch name, value, _ := strings.Cut(line, ":"); name {
@@ -29,7 +32,7 @@ func Held() (m Memory, err error) {
 			m.Peak, err = mebibytes(value)
 		}
 		if err != nil {
-			return Memory{}, fmt.Errorf("read the memory of this process: %q: %w", line, err)
+			return Memory{}, fmt.Errorf("read the memory of process %d: %q: %w", pid, line, err)
 		}
 	}
 	return m, nil

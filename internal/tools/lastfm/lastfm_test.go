@@ -2,7 +2,6 @@ package lastfm
 
 import (
 	"fmt"
-	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -153,21 +152,8 @@ func TestRead_AcceptsCRLF(t *testing.T) {
 	must.Get(Read(windows))(t)
 }
 
-// real returns the real set in LASTFM_DIR or next to the project, or skips the test.
-func real(t *testing.T) fs.FS {
-	t.Helper()
-	dir := os.Getenv("LASTFM_DIR")
-	if dir == "" {
-		dir = "../../../shared/data/lastfm-2k"
-	}
-	if _, err := os.Stat(filepath.Join(dir, "artists.dat")); err != nil {
-		t.Skipf("needs the HetRec 2011 Last.fm files (set LASTFM_DIR to their directory): %v", err)
-	}
-	return os.DirFS(dir)
-}
-
 func TestRead_AcceptsRealSet(t *testing.T) {
-	d := must.Get(Read(real(t)))(t)
+	d := must.Get(Read(os.DirFS(lastfmtest.Real(t, "../../.."))))(t)
 	want := Counts{Users: 1892, Follows: 30_954, Pins: 71_062, Actions: 84_838, Skipped: Skipped{Undated: 5, NoPin: 7_996}}
 	expect.Equal(t, d.Counts(), want, "counts")
 }

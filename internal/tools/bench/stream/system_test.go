@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/child"
+	"github.com/smartfeed/smartfeed/internal/testkit/memory"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
 
@@ -118,9 +118,7 @@ func (p part) cpu(t testing.TB) (sum time.Duration) {
 func (p part) peak(t testing.TB) (sum float64) {
 	t.Helper()
 	for _, pid := range p.pids {
-		status := must.Get(os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status")))(t)
-		_, most, _ := strings.Cut(string(status), "VmHWM:")
-		sum += must.Get(strconv.ParseFloat(strings.Fields(most)[0], 64))(t) / 1024
+		sum += must.Get(memory.Of(pid))(t).Peak
 	}
 	return sum
 }
