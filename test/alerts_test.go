@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,9 +38,8 @@ type rule struct {
 // readRules returns the alerts by name.
 func readRules(t *testing.T) map[string]rule {
 	t.Helper()
-	text := must.Get(os.ReadFile("deploy/monitoring/alerts.yml"))(t)
 	var file struct{ Groups []struct{ Rules []rule } }
-	must.OK(t, yaml.Unmarshal(text, &file))
+	must.OK(t, yaml.Unmarshal([]byte(readText(t, "deploy/monitoring/alerts.yml")), &file))
 	rules := map[string]rule{}
 	for _, group := range file.Groups {
 		for _, r := range group.Rules {
@@ -61,9 +59,8 @@ type alertCase struct {
 // readCases returns the cases of alerts.txt by alert.
 func readCases(t *testing.T) map[string][]alertCase {
 	t.Helper()
-	text := must.Get(os.ReadFile("test/testdata/alerts.txt"))(t)
 	cases, alert := map[string][]alertCase{}, ""
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(readText(t, "test/testdata/alerts.txt")) {
 		kind, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch {
 		case kind == "" || kind == "#":
@@ -204,8 +201,7 @@ func TestAlerts_FireOnlyForTheirFailure(t *testing.T) {
 
 // Prometheus must accept the queries in the runbooks.
 func TestRunbooks_HaveValidQueries(t *testing.T) {
-	text := must.Get(os.ReadFile("docs/operations/runbooks.md"))(t)
-	queries := regexp.MustCompile("`([^`]*smartfeed_[^`]*)`").FindAllStringSubmatch(string(text), -1)
+	queries := regexp.MustCompile("`([^`]*smartfeed_[^`]*)`").FindAllStringSubmatch(readText(t, "docs/operations/runbooks.md"), -1)
 	for _, query := range queries {
 		metrics{}.evaluate(t, query[1], 0)
 	}

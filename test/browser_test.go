@@ -311,7 +311,8 @@ func (p *Page) Shot(name string) {
 	}
 }
 
-func quoted(text string) string {
-	q, _ := json.Marshal(text) // encoding a string cannot fail, and JSON is valid JavaScript
+// quoted returns a string, or a list of strings, in JavaScript.
+func quoted(v any) string {
+	q, _ := json.Marshal(v) // encoding strings cannot fail, and JSON is valid JavaScript
 	return string(q)
 }

@@ -3,9 +3,7 @@ package test
 import (
 	"encoding/xml"
 	"go/version"
-	"io"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,7 +13,6 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/smartfeed/smartfeed/internal/cli"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
@@ -90,26 +87,27 @@ func TestCompose_RolesHaveValidConfiguration(t *testing.T) {
 			continue
 		}
 		roles++
-		var environ []string
-		for key, value := range s.Environment {
-			if strings.HasPrefix(key, "SMARTFEED_") {
-				environ = append(environ, key+"="+*value)
-			}
-		}
 		commands := [][]string{{"config", "check"}, append(slices.Clone([]string(s.Command)), "--help")}
 		if s.HealthCheck != nil {
 			expect.NoDiff(t, s.HealthCheck.Test[:2], []string{"CMD", "/smartfeed"}, "%s: health check (the image has no shell)", name)
 			commands = append(commands, append(slices.Clone([]string(s.HealthCheck.Test[2:])), "--help"))
 		}
 		for _, args := range commands {
-			var out, problems strings.Builder
-			if code := cli.Execute(t.Context(), args, environ, strings.NewReader(""), &out, &problems); code != 0 ||
-				args[0] != "config" && !strings.Contains(out.String(), "smartfeed "+strings.Join(args[:1], " ")) {
-				t.Errorf("%s: %q exits with code %d: %s", name, args, code, problems.String())
-			}
+			out := run(t, name, environ(s), args...)
+			expect.True(t, args[0] == "config" || strings.Contains(out, "smartfeed "+args[0]), "%s: %q prints %s", name, args, out)
 		}
 	}
 	expect.Equal(t, roles, 8, "roles: topics, tables, pinot-table, two processes, materialize, serve, demo")
+}
+
+// environ returns the variables of smartfeed in a service.
+func environ(s types.ServiceConfig) (vars []string) {
+	for key, value := range s.Environment {
+		if strings.HasPrefix(key, "SMARTFEED_") {
+			vars = append(vars, key+"="+*value)
+		}
+	}
+	return vars
 }
 
 // The light file has one broker, one node and one process of each role. Each role has a valid configuration without Pinot and
@@ -126,48 +124,32 @@ func TestCompose_LightHasOneOfEach(t *testing.T) {
 		if is, _ := isRole(s); !is {
 			continue
 		}
-		var environ []string
 		for key, value := range s.Environment {
 			if value == nil || strings.Contains(key, "PINOT") || strings.Contains(key, "STANDBY") {
-				t.Errorf("%s: %s is still set, or empty", name, key)
-			} else if strings.HasPrefix(key, "SMARTFEED_") {
-				environ = append(environ, key+"="+*value)
+				t.Fatalf("%s: %s is still set, or empty", name, key)
 			}
 		}
-		var out, problems strings.Builder
-		code := cli.Execute(t.Context(), []string{"config", "check"}, environ, strings.NewReader(""), &out, &problems)
-		expect.Equal(t, code, 0, "%s: exit code with %s", name, &problems)
+		run(t, name, environ(s), "config", "check")
 	}
 }
 
 // versions returns the versions of a server in the tests, by artifact.
 func versions(t *testing.T, server string) map[string]string {
 	t.Helper()
-	f := must.Get(os.Open(".ci/servers/" + server + "/pom.xml"))(t)
-	defer f.Close()
-	found, artifact, last := map[string]string{}, "", ""
-	for dec := xml.NewDecoder(f); ; {
-		token, err := dec.Token()
-		if err == io.EOF {
-			return found
-		}
-		must.OK(t, err)
-		switch token := token.(type) {
-		case xml.StartElement:
-			last = token.Name.Local
-		case xml.EndElement:
-			last = ""
-		case xml.CharData:
-			switch last {
-			case "artifactId":
-				artifact = string(token)
-			case "version":
-				if _, there := found[artifact]; !there {
-					found[artifact] = string(token)
-				}
-			}
-		}
+	type artifact struct {
+		ID      string `xml:"artifactId"`
+		Version string `xml:"version"`
 	}
+	var file struct {
+		Dependencies []artifact `xml:"dependencies>dependency"`
+		Items        []artifact `xml:"build>plugins>plugin>configuration>artifactItems>artifactItem"`
+	}
+	must.OK(t, xml.Unmarshal([]byte(readText(t, ".ci/servers/"+server+"/pom.xml")), &file))
+	found := map[string]string{}
+	for _, a := range slices.Concat(file.Dependencies, file.Items) {
+		found[a.ID] = a.Version
+	}
+	return found
 }
 
 // The images must have the releases of the servers in the tests, except for Pinot, whose current release the tests cannot run.
@@ -188,17 +170,10 @@ func TestCompose_ImagesMatchTestedReleases(t *testing.T) {
 	}
 }
 
-// runFile returns the start script of a server.
-func runFile(t *testing.T, server string) string {
-	t.Helper()
-	text := must.Get(os.ReadFile(".ci/servers/" + server + "/run"))(t)
-	return string(text)
-}
-
 // The settings of Kafka must match those of the tests, except for addresses and shorter delays of the tests.
 func TestCompose_KafkaMatchesTestedSettings(t *testing.T) {
 	tested := map[string]string{}
-	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9.]+)=(.*)$`).FindAllStringSubmatch(runFile(t, "kafka"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9.]+)=(.*)$`).FindAllStringSubmatch(readText(t, ".ci/servers/kafka/run"), -1) {
 		if !strings.Contains(m[2], "$") {
 			tested[m[1]] = m[2]
 		}
@@ -219,7 +194,7 @@ func TestCompose_KafkaMatchesTestedSettings(t *testing.T) {
 
 // The settings of Cassandra must match those of the tests, except for addresses, sizes of caches, and timeouts.
 func TestCompose_CassandraMatchesTestedSettings(t *testing.T) {
-	_, text, _ := strings.Cut(runFile(t, "cassandra"), "<<YAML\n")
+	_, text, _ := strings.Cut(readText(t, ".ci/servers/cassandra/run"), "<<YAML\n")
 	text, _, found := strings.Cut(text, "\n$secured\nYAML\n")
 	tested := map[string]any{}
 	if err := yaml.Unmarshal([]byte(text), &tested); err != nil || !found {
@@ -286,21 +261,19 @@ func listens(s types.ServiceConfig, port string) bool {
 // goVersion returns the release of Go that builds the image. It must not be older than that of go.mod.
 func goVersion(t *testing.T) string {
 	t.Helper()
-	mod := must.Get(os.ReadFile("go.mod"))(t)
-	file := must.Get(os.ReadFile("Dockerfile"))(t)
-	wants := regexp.MustCompile(`(?m)^go (\S+)`).FindSubmatch(mod)
-	has := regexp.MustCompile(`golang:(\d+\.\d+\.\d+)-`).FindSubmatch(file)
-	if wants == nil || has == nil || version.Compare("go"+string(has[1]), "go"+string(wants[1])) < 0 {
+	wants := regexp.MustCompile(`(?m)^go (\S+)`).FindStringSubmatch(readText(t, "go.mod"))
+	has := regexp.MustCompile(`golang:(\d+\.\d+\.\d+)-`).FindStringSubmatch(readText(t, "Dockerfile"))
+	if wants == nil || has == nil || version.Compare("go"+has[1], "go"+wants[1]) < 0 {
 		t.Fatalf("go.mod requires %s, the image is built with %s: want a full version that is not older", wants, has)
 	}
-	return string(has[1])
+	return has[1]
 }
 
 // The image must contain only the program and the C library that it was built with, run as nonroot, and take a command.
 func TestDockerfile_IsMinimal(t *testing.T) {
-	text := must.Get(os.ReadFile("Dockerfile"))(t)
+	text := readText(t, "Dockerfile")
 	for _, want := range []string{"FROM --platform=$BUILDPLATFORM golang:" + goVersion(t) + "-bookworm@sha256:", "-X github.com/smartfeed/smartfeed/app.version=${VERSION}", "CGO_ENABLED=1", "FROM gcr.io/distroless/base-nossl-debian12:nonroot@sha256:", "org.opencontainers.image.source=", "org.opencontainers.image.licenses=\"Apache-2.0\"", `ENTRYPOINT ["/smartfeed"]`, "--chown=nonroot:nonroot /data /data"} {
-		expect.Contains(t, string(text), want, "docs")
+		expect.Contains(t, text, want, "the Dockerfile")
 	}
 }
 
@@ -312,7 +285,5 @@ func TestDockerfile_DefaultCommandListensOnAllInterfaces(t *testing.T) {
 	}
 	settings := slices.DeleteFunc(args, func(arg string) bool { return arg == "--demo" })
 	args = append(slices.Concat([]string{"config", "check"}, settings), "--dir", t.TempDir())
-	var out, problems strings.Builder
-	code := cli.Execute(t.Context(), args, nil, strings.NewReader(""), &out, &problems)
-	expect.Equal(t, code, 0, "exit code of the command with %s", &problems)
+	run(t, "the image", nil, args...)
 }

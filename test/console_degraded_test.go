@@ -15,8 +15,7 @@ import (
 
 // says returns the expression that a visible element has a text, or, for "", that the element is not visible.
 func says(selector, text string) string {
-	q, _ := json.Marshal(text) // encoding a string cannot fail, and JSON is valid JavaScript
-	return "((e) => (e.checkVisibility() ? e.textContent : ''))(document.querySelector('" + selector + "')) === " + string(q)
+	return "((e) => (e.checkVisibility() ? e.textContent : ''))(document.querySelector('" + selector + "')) === " + quoted(text)
 }
 
 // announced fails the test unless screen readers announce changes of an element.

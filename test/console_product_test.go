@@ -3,6 +3,7 @@ package test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -26,9 +27,7 @@ func consoleEvents(now time.Time) []map[string]any {
 		e := map[string]any{
 			"stream": stream, "verb": verb, "actor": actor, "object": object, "id": fmt.Sprint("console-", len(events)), "time": at.Format(time.RFC3339Nano),
 		}
-		for k, v := range more {
-			e[k] = v
-		}
+		maps.Copy(e, more)
 		events = append(events, e)
 	}
 	pin := func(author, id string, at time.Time) {
@@ -265,18 +264,13 @@ func (v *visitor) triesDefinition() {
 func (v *visitor) readsPipeline() {
 	v.view("pipeline")
 	names := append(topics.RowGroups(), topics.Materialize, topics.Features, topics.Insights, topics.FeatureFiles, topics.Producers, topics.Serving)
-	v.Wait("every group is in the diagram", fmt.Sprintf("%s.every((n) => [...document.querySelectorAll('.node-name')].some((e) => e.textContent === n))", quotedList(names)))
+	v.Wait("every group is in the diagram", fmt.Sprintf("%s.every((n) => [...document.querySelectorAll('.node-name')].some((e) => e.textContent === n))", quoted(names)))
 	v.Wait("no box is in the color of errors", "document.querySelectorAll('.node.unhealthy').length === 0")
 	v.Wait("no boxes overlap", `(() => {
 		const at = [...document.querySelectorAll('.node rect')].map((e) => e.getBoundingClientRect());
 		return at.every((a, i) => at.slice(i + 1).every((b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top));
 	})()`)
 	v.Wait("no dead letters", "document.querySelector('#dead-letters-status').textContent.includes('None')")
-}
-
-func quotedList(list []string) string {
-	text, _ := json.Marshal(list) // encoding a string cannot fail
-	return string(text)
 }
 
 func (v *visitor) readsInsights() {
@@ -319,9 +313,9 @@ func (v *visitor) readsReference() {
 		}
 	}
 	v.Go(v.s.url("/docs"))
-	v.Wait("every call and schema", quotedList(ids)+".every((id) => document.getElementById(id))")
+	v.Wait("every call and schema", quoted(ids)+".every((id) => document.getElementById(id))")
 	cells := "new Set([...document.querySelectorAll('#docs-body td code, #docs-body th code')].map((e) => e.textContent))"
-	v.Wait("every property", "((all) => "+quotedList(properties)+".every((p) => all.has(p)))("+cells+")")
+	v.Wait("every property", "((all) => "+quoted(properties)+".every((p) => all.has(p)))("+cells+")")
 	v.Wait("properties of objects without a name", "((all) => ['sources[].waiting', 'follows[].weight', 'pins{}.author'].every((p) => all.has(p)))("+cells+")")
 	v.Wait("links lead to schemas", "[...document.querySelectorAll('#docs-body a')].every((a) => document.getElementById(a.hash.slice(1)))")
 	v.CheckAccessible("the HTTP reference")

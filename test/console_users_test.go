@@ -54,7 +54,7 @@ func searchesUsers(t *testing.T, b *Browser) {
 	p := d.open(t, b, wide, "/")
 	buttons := func(want ...string) {
 		t.Helper()
-		p.Wait(fmt.Sprintf("the users %q", want), "JSON.stringify([...document.querySelectorAll('#suggested button')].map((e) => e.textContent)) === "+quoted(quotedList(want)))
+		p.Wait(fmt.Sprintf("the users %q", want), "JSON.stringify([...document.querySelectorAll('#suggested button')].map((e) => e.textContent)) === "+quoted(quoted(want)))
 	}
 	p.Wait("users without a search", "document.querySelectorAll('#suggested button').length === 2")
 	p.Wait("hostile ids as text", "document.querySelector('#suggested button').textContent === "+quoted(hostile))
@@ -182,7 +182,7 @@ func showsConfiguration(t *testing.T, b *Browser) {
 	p := d.open(t, b, wide, "/#config")
 	keys := func(want ...string) {
 		t.Helper()
-		p.Wait(fmt.Sprintf("the keys %q", want), "JSON.stringify([...document.querySelectorAll('#config-values tbody th')].map((e) => e.textContent)) === "+quoted(quotedList(want)))
+		p.Wait(fmt.Sprintf("the keys %q", want), "JSON.stringify([...document.querySelectorAll('#config-values tbody th')].map((e) => e.textContent)) === "+quoted(quoted(want)))
 	}
 	keys("fanout.score_half_life", "odd.key", "odd.list")
 	p.Wait("values as text", row("#config-values", "odd.key")+" === "+quoted("odd.key|"+hostile+"changed")+" && "+row("#config-values", "odd.list")+" === 'odd.list|[1,2]'")
@@ -223,7 +223,7 @@ func disablesChangesWithoutPermission(t *testing.T, b *Browser) {
 		} {
 			Eval[string](p, "location.hash = '"+view+"'")
 			p.Wait("the controls of "+view+" follow the scopes "+strings.Join(permitted, ", "), "((all) => all.length > 1 && all.every((e) => "+
-				quotedList(append([]string{}, permitted...))+".includes(e.dataset.scope) ? !e.disabled && !e.title : e.disabled && e.title === 'requires a token with the scope ' + e.dataset.scope))"+
+				quoted(append([]string{}, permitted...))+".includes(e.dataset.scope) ? !e.disabled && !e.title : e.disabled && e.title === 'requires a token with the scope ' + e.dataset.scope))"+
 				"([...document.querySelectorAll('"+controls+"')])")
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -429,14 +430,11 @@ func announcesNewItems(t *testing.T, b *Browser) {
 func sendsToken(t *testing.T, b *Browser) {
 	d := newDesk()
 	d.answers("GET /insights/growth", 200, map[string]any{"days": []any{}})
-	var mu sync.Mutex
-	without := 0
+	var without atomic.Int64
 	mux := http.NewServeMux()
 	mux.HandleFunc("/v1/", func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer open sesame" {
-			mu.Lock()
-			without++
-			mu.Unlock()
+			without.Add(1)
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(http.StatusUnauthorized)
 			fmt.Fprint(w, `{"type":"about:blank","title":"Unauthorized","status":401,"detail":"a token is wanted"}`)
@@ -461,14 +459,10 @@ func sendsToken(t *testing.T, b *Browser) {
 	p.Wait("the feed", "document.querySelectorAll('.card').length === 2")
 	d.counts <- 4
 	p.Wait("the stream has the token, too", "document.querySelector('#fresh').textContent === 'Visit: 4 new items'")
-	mu.Lock()
-	asked := without
-	mu.Unlock()
+	asked := without.Load()
 	p.Go(site + "/?user=user:a#pools")
 	p.Wait("the token is kept for the tab", "document.querySelector('#pools li')")
-	mu.Lock()
-	expect.Equal(t, without, asked, "requests without the token")
-	mu.Unlock()
+	expect.Equal(t, without.Load(), asked, "requests without the token")
 	p.Excuse("401", "503")
 	p.Check()
 }

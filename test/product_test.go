@@ -18,6 +18,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/internal/tools/simulate"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -48,25 +49,20 @@ func start(t *testing.T, role app.Role, cfg app.Config) *product {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
 	p := must.Get(app.Open(t.Context(), app.Options{Config: cfg, Role: role, Log: log}))(t)
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- p.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		expect.Error(t, errors.Join(<-done, p.Close()), "", "stop")
-	})
+	stop := topicstest.Run(t, p.Run)
+	t.Cleanup(func() { expect.Error(t, errors.Join(stop(), p.Close()), "", "stop") })
 	ready, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	must.OK(t, p.Ready(ready))
 	return &product{p, t, cfg}
 }
 
-// run executes a command, and returns its output.
-func run(t *testing.T, args ...string) string {
+// run executes a command with variables, and returns its output. what describes the variables.
+func run(t *testing.T, what string, environ []string, args ...string) string {
 	t.Helper()
 	var out, problems strings.Builder
-	code := cli.Execute(t.Context(), args, nil, strings.NewReader(""), &out, &problems)
-	expect.Equal(t, code, 0, "%q: exit code with %s%s", args, &out, &problems)
+	code := cli.Execute(t.Context(), args, environ, strings.NewReader(""), &out, &problems)
+	expect.Equal(t, code, 0, "%s: %q: exit code with %s%s", what, args, &out, &problems)
 	return out.String()
 }
 

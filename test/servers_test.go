@@ -15,7 +15,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/smartfeed/smartfeed/internal/cli"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
@@ -115,9 +114,7 @@ func TestServersDashboard_PanelsHaveDataOfRealServers(t *testing.T) {
 		"SMARTFEED_FEED_STORE_CASSANDRA_PRIMARY_REPLICAS=1", "SMARTFEED_DIR=" + t.TempDir(),
 	}
 	for _, args := range [][]string{{"topics", "apply"}, {"feed-store", "apply"}} {
-		var out, problems strings.Builder
-		code := cli.Execute(t.Context(), args, environ, strings.NewReader(""), &out, &problems)
-		expect.Equal(t, code, 0, "%q: exit code with %s", args, &problems)
+		run(t, "the servers", environ, args...)
 	}
 	exchange(t, addresses[0])
 	var all metrics

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/smartfeed/smartfeed/app"
-	"github.com/smartfeed/smartfeed/internal/cli"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 )
@@ -28,9 +27,7 @@ func TestSystemd_UnitRunsRoles(t *testing.T) {
 		program, command, _ := strings.Cut(expand.Replace(unit["ExecStart"][0]), " ")
 		expect.Equal(t, program, "/usr/local/bin/smartfeed", "program of the unit of %s", role)
 		expect.Equal(t, command, string(role), "command of the unit of %s", role)
-		var out, problems strings.Builder
-		code := cli.Execute(t.Context(), []string{"config", "check", command}, environ, strings.NewReader(""), &out, &problems)
-		expect.Equal(t, code, 0, "%s: exit code with %s", role, &problems)
+		run(t, "the unit", environ, "config", "check", command)
 	}
 	if limit := must.Get(time.ParseDuration(unit["TimeoutStopSec"][0] + "s"))(t); limit <= app.ShutdownTimeout {
 		t.Errorf("TimeoutStopSec is %s, want more than %s", limit, app.ShutdownTimeout)
