@@ -19,31 +19,26 @@ type clock struct{ at time.Time }
 func (c *clock) now() time.Time      { return c.at }
 func (c *clock) add(d time.Duration) { c.at = c.at.Add(d) }
 
+// admitted reports whether a request is admitted.
+func admitted(_ time.Duration, ok bool) bool { return ok }
+
 func TestCallers_Rate(t *testing.T) {
 	c := &clock{time.Unix(1e9, 0)}
 	cfg := DefaultConfig()
 	cfg.UserRate, cfg.UserBurst = 10, 3
 	callers := NewCallers(cfg, c.now)
 	for range cfg.UserBurst {
-		if _, ok := callers.User("user:a"); !ok {
-			t.Fatal("a request within the burst is rejected")
-		}
+		expect.True(t, admitted(callers.User("user:a")), "a request within the burst is admitted")
 	}
 	for range 5 { // a rejected request costs nothing
 		if again, ok := callers.User("user:a"); ok || again != 100*time.Millisecond {
 			t.Fatalf("got %v, %v, want a retry in 100ms", ok, again)
 		}
 	}
-	if _, ok := callers.User("user:b"); !ok {
-		t.Error("the rate of one user limits another")
-	}
-	if _, ok := callers.Service("user:a"); !ok {
-		t.Error("the rate of a user limits a service of the same name")
-	}
+	expect.True(t, admitted(callers.User("user:b")), "another user is admitted")
+	expect.True(t, admitted(callers.Service("user:a")), "a service with the name of the user is admitted")
 	c.add(100 * time.Millisecond)
-	if _, ok := callers.User("user:a"); !ok {
-		t.Error("a request after the retry time is rejected")
-	}
+	expect.True(t, admitted(callers.User("user:a")), "a request after the retry time is admitted")
 }
 
 // In any sequence of requests, a caller gets at most the burst plus its rate.
@@ -82,9 +77,7 @@ func TestAddressOf(t *testing.T) {
 		cfg.UserBurst = 1
 		callers := NewCallers(cfg, (&clock{time.Unix(1e9, 0)}).now)
 		callers.Address(c.first)
-		if _, ok := callers.Address(c.second); ok == c.same {
-			t.Errorf("%s and %s: got one caller %v, want %v", c.first, c.second, !ok, c.same)
-		}
+		expect.Equal(t, !admitted(callers.Address(c.second)), c.same, "%s and %s are one caller", c.first, c.second)
 	}
 	callers := NewCallers(DefaultConfig(), (&clock{time.Unix(1e9, 0)}).now)
 	for range 1000 {
@@ -107,12 +100,8 @@ func TestCallers_EvictsLeastRecent(t *testing.T) {
 		}
 	}
 	expect.Equal(t, [2]int{len(callers.elements), callers.order.Len()}, [2]int{100, 100}, "elements and callers")
-	if _, ok := callers.User("user:9999"); ok {
-		t.Error("the most recent caller is evicted")
-	}
-	if _, ok := callers.User("user:first"); !ok {
-		t.Error("the least recent caller is not evicted")
-	}
+	expect.False(t, admitted(callers.User("user:9999")), "the most recent caller is evicted")
+	expect.True(t, admitted(callers.User("user:first")), "the least recent caller is evicted")
 }
 
 // machine returns fixed waiting times of goroutines.
