@@ -168,7 +168,7 @@ func startPages(t *testing.T, at []string) *pagesProduct {
 	}
 	p.config = p.configure(at[0], at[1], at[2], at[3])
 	for _, args := range [][]string{{"topics", "apply"}, {"feed-store", "apply"}} {
-		p.command(args...)
+		configured(t, p.config, args...)
 	}
 	proxied := p.configure(at[0], at[1], p.proxies[0].Address(), p.proxies[1].Address())
 	var roles []*child
@@ -209,11 +209,6 @@ api: {limits: {min_concurrency: 1000}}
 	return file
 }
 
-func (p *pagesProduct) command(args ...string) {
-	p.t.Helper()
-	configured(p.t, p.config, args...)
-}
-
 func pageReader(i int) schemas.UserID {
 	return schemas.UserID(fmt.Sprint("user:pages-reader-", i%pageReaders))
 }
@@ -241,7 +236,7 @@ func (p *pagesProduct) fill() {
 		}
 	}
 	p.front.post(history.events...)
-	p.command("wait", "--timeout", "120s")
+	configured(p.t, p.config, "wait", "--timeout", "120s")
 	for i := range pageReaders {
 		p.open(pageReader(i))
 	}

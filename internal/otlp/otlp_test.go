@@ -30,11 +30,6 @@ func config(endpoint string) otlp.Config {
 	return cfg
 }
 
-func open(t *testing.T, cfg otlp.Config, deps otlp.Deps) *otlp.Exporter {
-	t.Helper()
-	return must.Get(otlp.Open(cfg, deps))(t)
-}
-
 // end ends n spans.
 func end(t *testing.T, e *otlp.Exporter, n int) {
 	t.Helper()
@@ -49,7 +44,7 @@ func TestExporter_SendsSpans(t *testing.T) {
 	cfg := config(collector.URL)
 	cfg.Headers = map[string]secure.Secret{"x-key": "canary"}
 	cfg.Client.Token = "bearer-canary"
-	e := open(t, cfg, otlp.Deps{Instance: "here:1", Version: "v1", Log: slog.New(slog.DiscardHandler)})
+	e := must.Get(otlp.Open(cfg, otlp.Deps{Instance: "here:1", Version: "v1", Log: slog.New(slog.DiscardHandler)}))(t)
 	end(t, e, 3)
 	eventually.True(t, "three spans are there", func() bool { return len(collector.Spans()) == 3 })
 	end(t, e, 2000) // more than one batch, and sent by Close
@@ -67,7 +62,7 @@ func TestExporter_RetriesBusyCollector(t *testing.T) {
 	collector := otlptest.New(t)
 	collector.Says(http.StatusServiceUnavailable)
 	var log bytes.Buffer
-	e := open(t, config(collector.URL), otlp.Deps{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	e := must.Get(otlp.Open(config(collector.URL), otlp.Deps{Log: slog.New(slog.NewTextHandler(&log, nil))}))(t)
 	end(t, e, 1)
 	eventually.True(t, "the collector has received two posts", func() bool { n, _ := collector.Posts(); return n >= 2 })
 	collector.Says(0)
@@ -91,7 +86,7 @@ func TestExporter_DropsSpansThatCollectorDoesNotAccept(t *testing.T) {
 			var log bytes.Buffer
 			cfg := config(test.endpoint)
 			cfg.Headers, cfg.Client.Token = map[string]secure.Secret{"x-key": "canary"}, "canary"
-			e := open(t, cfg, otlp.Deps{Log: slog.New(slog.NewTextHandler(&log, nil))})
+			e := must.Get(otlp.Open(cfg, otlp.Deps{Log: slog.New(slog.NewTextHandler(&log, nil))}))(t)
 			end(t, e, 20_000) // more than the queue has place for
 			closing := time.Now()
 			e.Close()

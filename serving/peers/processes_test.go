@@ -36,11 +36,6 @@ type everyone struct {
 
 func (e *everyone) Addresses(context.Context) ([]string, error) { return e.addresses, e.err }
 
-func newProcessClient(t *testing.T, e *everyone) *Client {
-	t.Helper()
-	return newClient(t, Deps{Processes: e})
-}
-
 // hanging returns the address of a process that accepts requests but does not answer before the test ends.
 func hanging(t *testing.T) (address string, requests *atomic.Int64) {
 	t.Helper()
@@ -95,7 +90,7 @@ func TestProcesses_QueriesAllInParallel(t *testing.T) {
 		"self:1",
 	}}
 	gone.Close() // only now, because another server could otherwise get its port
-	c := newProcessClient(t, e)
+	c := newClient(t, Deps{Processes: e})
 	done := &completed{next: c.http.Transport}
 	c.http.Transport = done
 	c.timeout, c.processes.timeout = time.Hour, time.Hour // a busy machine may not answer within a second
@@ -129,7 +124,7 @@ func TestProcesses_QueriesAllInParallel(t *testing.T) {
 func TestProcesses_TimesOut(t *testing.T) {
 	address, hung := hanging(t)
 	e := &everyone{addresses: []string{address}}
-	c := newProcessClient(t, e)
+	c := newClient(t, Deps{Processes: e})
 	expect.Equal(t, c.timeout, time.Second, "timeout of an answer")
 	expect.Equal(t, c.processes.timeout, time.Second, "timeout of the list")
 	for c.timeout = 100 * time.Millisecond; hung.Load() == 0; c.timeout *= 2 { // until a call arrives within the timeout
@@ -155,7 +150,7 @@ func (hangingDirectory) Addresses(ctx context.Context) ([]string, error) {
 // While the processes cannot be listed, the last known ones are queried.
 func TestProcesses_QueriesLastKnown(t *testing.T) {
 	e := &everyone{err: errors.New("no broker")}
-	c := newProcessClient(t, e)
+	c := newClient(t, Deps{Processes: e})
 	if heard, err := c.Processes(t.Context(), ""); !errors.Is(err, e.err) || len(heard) != 0 {
 		t.Errorf("%v, %v: want only the error", heard, err)
 	}

@@ -62,8 +62,7 @@ func TestPages_FollowTheirPolicy(t *testing.T) {
 
 func text(t *testing.T, path string) string {
 	t.Helper()
-	body := must.Get(io.ReadAll(get(path).Body))(t)
-	return string(body)
+	return string(must.Get(io.ReadAll(get(path).Body))(t))
 }
 
 // scripts returns the console's scripts, by path.

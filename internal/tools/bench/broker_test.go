@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/smartfeed/smartfeed/internal/testkit/child"
-	"github.com/smartfeed/smartfeed/internal/testkit/memory"
-	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -30,10 +28,4 @@ func newWire(b *testing.B) *wire {
 	c, p := topicstest.Child(b, filepath.Join(b.TempDir(), "broker"), partitions)
 	c.Apply()
 	return &wire{c, b, p.Process.Pid}
-}
-
-// held returns the memory of this process.
-func held(b *testing.B) memory.Memory {
-	b.Helper()
-	return must.Get(memory.Held())(b)
 }

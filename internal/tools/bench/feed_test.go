@@ -20,6 +20,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/child"
 	"github.com/smartfeed/smartfeed/internal/testkit/deletedtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
+	"github.com/smartfeed/smartfeed/internal/testkit/memory"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/processors/fanout"
 	"github.com/smartfeed/smartfeed/processors/objects"
@@ -226,9 +227,9 @@ func BenchmarkFeedFull(b *testing.B) {
 		pins := people * 500 / each
 		p.deliver(pins, people, each).report(b, "empty-")
 		p.deliver(pins, people, each) // now the pools are full on average
-		before := held(b)
+		before := must.Get(memory.Held())(b)
 		p.deliver(pins, people, each).report(b, "full-")
-		b.ReportMetric(held(b).Resident-before.Resident, "MB-more")
+		b.ReportMetric(must.Get(memory.Held())(b).Resident-before.Resident, "MB-more")
 		bare := p.openBare(500)
 		bare.step(pins*each).report(b, "bare-empty-")
 		bare.step(pins * each)
@@ -275,7 +276,7 @@ func BenchmarkFeedGiant(b *testing.B) {
 		b.ReportMetric(millis(percentile(quiet, 50)), "quiet-p99-ms")
 		b.ReportMetric(millis(percentile(loud, 50)), "others-p99-ms")
 		b.ReportMetric(millis(slices.Max(loud)), "worst-others-p99-ms")
-		b.ReportMetric(held(b).Resident, "MB")
+		b.ReportMetric(must.Get(memory.Held())(b).Resident, "MB")
 	}
 	b.ReportMetric(0, "ns/op")
 }
