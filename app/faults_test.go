@@ -20,6 +20,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/faultnet"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/serving/auth"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -235,10 +236,7 @@ func TestReadyz_NamesUnavailablePartsOfDev(t *testing.T) {
 func TestBrokerHealth_ReportsRefusedConnections(t *testing.T) {
 	r := &brokerHealth{kafka: topics.Kafka{Brokers: []string{"127.0.0.1:1"}}}
 	expect.False(t, r.unavailable(), "unavailable before the first check")
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
+	stop := topicstest.Run(t, r.Run)
 	eventually.True(t, "the brokers are unavailable", r.unavailable)
-	cancel()
-	expect.Error(t, <-ended, "", "Run")
+	expect.Error(t, stop(), "", "Run")
 }

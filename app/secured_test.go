@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"math"
@@ -24,6 +23,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/securetest"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/serving/feedstore"
 	"github.com/smartfeed/smartfeed/serving/feedstore/cassandra"
@@ -180,13 +180,8 @@ func (g *guarded) checkMaterialized() {
 func openStore(t *testing.T, name string, cfg cassandra.Config, at cassandra.Cluster) *cassandra.Store {
 	t.Helper()
 	s := must.Get(cassandra.New(name, cfg, at, DefaultConfig().FeedStore.MaxItems, slog.New(slog.NewTextHandler(t.Output(), nil))))(t)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		must.OK(t, <-ended)
-	})
+	stop := topicstest.Run(t, s.Run)
+	t.Cleanup(func() { must.OK(t, stop()) })
 	eventually.True(t, "the store has a session", s.Connected)
 	return s
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -12,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +20,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/serving/client"
 	"github.com/smartfeed/smartfeed/topics"
 )
@@ -46,7 +47,8 @@ func start(t *testing.T) *system {
 	cfg.Dir, cfg.HTTP, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", []string{s.broker}, "127.0.0.1:0"
 	cfg.Feed.GeneratorTimeout, cfg.Feed.AckTimeout = 10*time.Second, 10*time.Second // for busy machines
 	s.app = must.Get(app.Open(t.Context(), app.Options{Config: cfg}))(t)
-	s.background("smartfeed", func(ctx context.Context) error { return s.app.Run(ctx) }, s.app.Close)
+	t.Cleanup(func() { must.OK(t, s.app.Close()) })
+	s.background("smartfeed", s.app.Run)
 	must.OK(t, s.app.Ready(t.Context()))
 	s.api = must.Get(s.app.Client())(t)
 	t.Cleanup(s.api.Close)
@@ -57,25 +59,9 @@ func start(t *testing.T) *system {
 }
 
 // background runs a function until the test ends, or until the returned function is called.
-func (s *system) background(what string, run func(context.Context) error, closers ...func() error) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- run(ctx) }()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		err := <-done
-		for _, c := range closers {
-			err = errors.Join(err, c())
-		}
-		if err != nil {
-			s.Errorf("%s: %v", what, err)
-		}
-	}
+func (s *system) background(what string, run func(context.Context) error) (stop func()) {
+	end := topicstest.Run(s.T, run)
+	stop = sync.OnceFunc(func() { expect.Error(s.T, end(), "", "%s", what) })
 	s.Cleanup(stop)
 	return stop
 }
