@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +14,7 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/eventually"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
+	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
 	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
@@ -22,15 +23,7 @@ import (
 // startBroker runs a broker and a registry with every topic. Roles use them like external ones.
 func startBroker(t *testing.T) *embedded.Server {
 	t.Helper()
-	cfg := embedded.DefaultConfig()
-	cfg.Dir, cfg.Kafka, cfg.Registry = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
-	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
-	broker := must.Get(embedded.Start(t.Context(), cfg, log))(t)
-	t.Cleanup(func() { must.OK(t, broker.Close()) })
-	if out, err := runCommand(t.Context(), "topics", "apply", "--kafka", broker.Kafka(0).Brokers[0], "--registry", broker.RegistryURL()); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return broker
+	return topicstest.Start(t, 0).Server
 }
 
 // roleConfig returns the configuration of a role on a broker.
@@ -163,5 +156,30 @@ func TestRoles_ReportMistakes(t *testing.T) {
 				t.Errorf("got %v, %s\nwant exit code %d and an error with %q", err, out, code, c.says)
 			}
 		})
+	}
+}
+
+// A group of the catalogue without an entry would have no constructor, and an entry without a group would have no ACLs.
+func TestGroups_MatchCatalogue(t *testing.T) {
+	var names []string
+	for _, g := range groups() {
+		names = append(names, g.name)
+		expect.True(t, g.define != nil, "%s has a constructor", g.name)
+		expect.False(t, g.read != nil && g.owners == "", "%s serves requests, but peers cannot find the owners of its partitions", g.name)
+		if g.owners != "" && !slices.Contains(topics.ReadBy(g.name), g.owners) {
+			t.Errorf("%s does not read %s, so its members do not own the partitions", g.name, g.owners)
+		}
+	}
+	expect.NoDiff(t, names, topics.RowGroups(), "names")
+}
+
+func TestOpen_RejectsInvalidGroups(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Dir = t.TempDir()
+	for want, names := range map[string][]string{
+		`unknown group "pool": want one of objects`: {"pool"},
+		"group pools is listed twice":               {topics.Pools, topics.Pools},
+	} {
+		expect.Error(t, expect.ErrorOf(Open(t.Context(), Options{Config: cfg, Role: Process, Groups: names})), want, "%v", names)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/twmb/franz-go/pkg/kfake"
 
+	"github.com/smartfeed/smartfeed/internal/command"
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/lastfmtest"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
@@ -252,4 +253,36 @@ func TestTopicsApply_CreatesNothingOnARealClusterWithoutANumberOfPartitions(t *t
 func dataset(t *testing.T) string {
 	t.Helper()
 	return lastfmtest.Write(t, 0.001)
+}
+
+// tree returns a program with a group of two commands and a hidden one.
+func tree() *cobra.Command {
+	child := func(use string, hidden bool) *cobra.Command {
+		return &cobra.Command{Use: use, Hidden: hidden, RunE: func(*cobra.Command, []string) error { return nil }}
+	}
+	root := &cobra.Command{Use: "prog", SilenceErrors: true, SilenceUsage: true}
+	root.AddCommand(group("things", "Look at things", "  prog things list", child("list", false), child("drop", false), child("old", true)))
+	return root
+}
+
+func TestGroup_NamesItsCommands(t *testing.T) {
+	tests := map[string]struct {
+		args []string
+		want string // "": none
+	}{
+		"one of them": {[]string{"things", "list"}, ""},
+		"none":        {[]string{"things"}, "prog things: want one of the commands drop, list"},
+		"another":     {[]string{"things", "lits"}, `prog things: want one of the commands drop, list, not ["lits"]`},
+	}
+	for name, tt := range tests {
+		root := tree()
+		root.SetArgs(tt.args)
+		err, usage := root.Execute(), new(command.UsageError)
+		switch {
+		case tt.want == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case tt.want != "" && (!errors.As(err, &usage) || err.Error() != tt.want):
+			t.Errorf("%s: got %v, want wrong usage, %s", name, err, tt.want)
+		}
+	}
 }

@@ -6,7 +6,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -124,5 +126,13 @@ func TestGet_ReturnsProblem(t *testing.T) {
 		_, err := c.Get(t.Context(), nil, path)
 		expect.NoDiffBut(t, cmpopts.EquateEmpty(), *must.As[*Error](t, err), want, "%s", path)
 		expect.Omits(t, err.Error(), "canary", "%s: error", path)
+	}
+}
+
+// A program that imports the client inherits no dependency: not of the server, and not of a third party.
+func TestClient_ImportsOnlyStandardLibrary(t *testing.T) {
+	out := must.Get(exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").Output())(t)
+	if got := strings.Fields(string(out)); len(got) != 1 || !strings.HasSuffix(got[0], "/serving/client") {
+		t.Errorf("got the packages %q, want only this one", got)
 	}
 }
