@@ -46,12 +46,6 @@ func (r *reading) visit() []visits.Item {
 	return fresh
 }
 
-// why runs the command.
-func (r *reading) why(pin schemas.PinID) string {
-	r.t.Helper()
-	return must.Get(r.run("query", "why", string(r.user), string(pin)))(r.t)
-}
-
 // generatorEvents returns twenty authors whom the reader follows, with 120 pins that also the reader's interest delivers,
 // and sixty old pins by other authors, which only the interest delivers.
 func generatorEvents(now time.Time) []map[string]any {
@@ -89,7 +83,7 @@ func TestGenerator_AppliesEveryRule(t *testing.T) {
 	r := &reading{started: s, user: "user:reader", limit: 50, shown: map[schemas.PinID]visits.Item{}}
 	whyOf := func(pin schemas.PinID, want string) {
 		t.Helper()
-		expect.Contains(t, r.why(pin), want, "why of %s", pin)
+		expect.Contains(t, must.Get(s.run("query", "why", string(r.user), string(pin)))(t), want, "why of %s", pin)
 	}
 
 	first := r.visit()

@@ -15,7 +15,6 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/oracle/visits"
 	"github.com/smartfeed/smartfeed/processors/rows"
 	"github.com/smartfeed/smartfeed/processors/rules"
-	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
@@ -121,17 +120,6 @@ func withoutSinks() []opener {
 	}
 }
 
-// degradedVisit visits with a short timeout and returns the degraded reasons.
-func degradedVisit(front *started, user schemas.UserID) []string {
-	front.t.Helper()
-	from := &visits.HTTP{URL: front.url(""), Client: &http.Client{Timeout: 2 * patience}, Feed: rules.Home, Limit: 5}
-	page, err := from.Visit(front.t.Context(), user)
-	if err != nil {
-		front.t.Fatalf("visit of %s: %v", user, err)
-	}
-	return page.Degraded
-}
-
 // While authors publish and users visit, a third process joins two others, one process is killed, and one is drained. No
 // pin is lost, duplicated, or new twice. Chunks are from the current owner of the partition. While there is no owner, a
 // visit with a long timeout is complete, and one with a short timeout has no chunk.
@@ -166,9 +154,9 @@ func TestProcesses_ShareGroupsThroughJoinKillAndDrain(t *testing.T) {
 	lost := first.running(topics.Pools)
 	orphan := readerOf(l, lost...)
 	first.kill()
-	if got := degradedVisit(soon, orphan.user); !slices.Contains(got, "generator") {
-		t.Errorf("degraded by %q while the pools have no owner, want the generator", got)
-	}
+	from := &visits.HTTP{URL: soon.url(""), Client: &http.Client{Timeout: 2 * patience}, Feed: rules.Home, Limit: 5}
+	page := must.Get(from.Visit(t.Context(), orphan.user))(t)
+	expect.True(t, slices.Contains(page.Degraded, "generator"), "without an owner of the pools, %q includes the generator", page.Degraded)
 	orphan.visit() // waits until the partitions have an owner
 	share(t, second, third)
 

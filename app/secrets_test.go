@@ -131,20 +131,13 @@ func (s *outputs) request(base, path, token string) {
 	s.note(path, fmt.Sprint(res.StatusCode, res.Header, string(must.Get(io.ReadAll(res.Body))(s.t))))
 }
 
-// secretFile creates a file with the canary.
-func secretFile(t *testing.T) string {
-	t.Helper()
-	name := filepath.Join(t.TempDir(), "secret")
-	must.OK(t, os.WriteFile(name, []byte(canary), 0o600))
-	return name
-}
-
 // The test uses every secret of the configuration, some of them with servers that reject and repeat it. No log, response,
 // metric or span may contain one.
 func TestSecrets_AreInNoOutput(t *testing.T) {
 	t.Parallel()
 	source, keys, collector := newEcho(t, nil), newEcho(t, someKeys(t)), otlptest.New(t)
-	file := secretFile(t)
+	file := filepath.Join(t.TempDir(), "secret")
+	must.OK(t, os.WriteFile(file, []byte(canary), 0o600))
 	cfg := testConfig(t.TempDir())
 	must.AtLeast(t, setSecrets(reflect.ValueOf(&cfg).Elem()), 9, "secrets")
 	cfg.Tracing.Endpoint, cfg.Tracing.SampleRatio = collector.URL, 1

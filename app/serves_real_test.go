@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -38,7 +39,7 @@ func TestRealServers_ShareLoad(t *testing.T) {
 	r := startReal(t)
 	r.role("process")
 	r.role("materialize")
-	r.fill(actionsIn(t))
+	r.fill(must.Get(strconv.Atoi(cmp.Or(os.Getenv(servesActions), "1000000")))(t))
 	d := readDataset(t, generated(t, 0.015))
 	serves := []*child{r.role("serve")}
 	t.Log(r.importSet(d, serves[0]))
@@ -57,15 +58,6 @@ func TestRealServers_ShareLoad(t *testing.T) {
 			expect.AtMost(t, w.read, alone.read/int64(n)*3/2+2<<20, "bytes that %d of %d read", i+1, n)
 		}
 	}
-}
-
-func actionsIn(t *testing.T) int {
-	text := os.Getenv(servesActions)
-	if text == "" {
-		return 1_000_000
-	}
-	n := must.Get(strconv.Atoi(text))(t)
-	return n
 }
 
 // fill produces enriched actions and attributes of pins, as the groups do.

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,11 +35,7 @@ import (
 
 // scale is the size factor of every benchmark: BENCH_FEED_SCALE, 1 by default.
 func scale(b *testing.B) float64 {
-	text := os.Getenv("BENCH_FEED_SCALE")
-	if text == "" {
-		return 1
-	}
-	return must.Get(strconv.ParseFloat(text, 64))(b)
+	return must.Get(strconv.ParseFloat(cmp.Or(os.Getenv("BENCH_FEED_SCALE"), "1"), 64))(b)
 }
 
 // pipeline runs the groups from pins to pools in this process.
