@@ -313,7 +313,7 @@ func (c *child) publish(events ...map[string]any) {
 
 func (c *child) wait() {
 	c.t.Helper()
-	if out, err := runCommand(c.t.Context(), append([]string{"wait", "--timeout", (slowly * eventually.Limit()).String()}, c.flags...)...); err != nil {
+	if out, err := runCommand(c.t.Context(), append([]string{"wait", "--timeout", eventually.Limit().String()}, c.flags...)...); err != nil {
 		c.t.Fatalf("wait: %v %s", err, out)
 	}
 }

@@ -72,10 +72,10 @@ func (s httpAPI) related(pin schemas.PinID) []schemas.PinID {
 }
 
 // patience is a long timeout of requests, for tests of the content of responses on busy machines.
-const patience = min(slowly*20*time.Second, time.Minute) // the maximum of the setting
+const patience = min(eventually.Slowdown*20*time.Second, time.Minute) // the maximum of the setting
 
 // processingTimeout is how long a test waits until everything has been processed.
-var processingTimeout = (max(slowly, 5) * time.Minute).String()
+var processingTimeout = max(5*time.Minute, eventually.Patience).String()
 
 // testConfig returns a configuration with free ports.
 func testConfig(dir string) Config {
@@ -106,7 +106,7 @@ func startPieces(t *testing.T, cfg Config, pieces []opener) *started {
 func startLogging(t *testing.T, cfg Config, log *slog.Logger, pieces []opener) *started {
 	t.Helper()
 	s := launch(t, cfg, log, pieces)
-	ready, done := context.WithTimeout(t.Context(), slowly*time.Minute)
+	ready, done := context.WithTimeout(t.Context(), eventually.Patience)
 	defer done()
 	if s.Ready(ready) != nil {
 		t.Fatalf("not ready within the timeout: %v", s.missing())

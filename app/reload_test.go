@@ -82,7 +82,7 @@ func TestReload_ChangesFeedsUnderLoad(t *testing.T) {
 	}
 	s.publish(events...)
 
-	ctx, cancel := context.WithTimeout(t.Context(), slowly*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience)
 	defer cancel()
 	load, ctx := errgroup.WithContext(ctx)
 	started := make(chan schemas.UserID, readers) // users that have seen the previous rules

@@ -9,7 +9,7 @@ import (
 )
 
 // Patience is the default timeout. It is long, because a slow machine must not fail tests.
-const Patience = 2 * time.Minute
+const Patience = Slowdown * 2 * time.Minute
 
 // PatienceVariable is the environment variable that overrides Patience. Runs with tests that should fail, such as `make
 // mutants`, set a short one.
