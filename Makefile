@@ -106,8 +106,9 @@ test-slow: ## run the slow tests, which test leaves out
 test-racy: ## test packages with shared state under the race detector; needs a C compiler
 	$(GOTEST) -race -short $(if $(RACY_TESTS),-run '$(RACY_TESTS)') -skip '$(LONG)|$(SLOW)|OversizedBatch' $(RACY)
 
+# On two cores, the tests of app take half an hour.
 test-race: ## run all tests except the long imports under the race detector
-	$(GOTEST) -race -skip '$(LONG)' ./...
+	$(GOTEST) -race -timeout 90m -skip '$(LONG)' ./...
 
 test-lastfm: ## import the Last.fm data of LASTFM_DIR, also through five kills; compare with brute force
 	$(GOTEST) -run '$(LONG)' -v ./app

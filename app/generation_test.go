@@ -242,7 +242,7 @@ func (l *life) end() {
 func (l *life) check() {
 	l.s.t.Helper()
 	for _, r := range l.readers {
-		pool := must.Get(l.s.services.Generator.Pool(l.s.t.Context(), r.user, schemas.Following, everyCap))(l.s.t)
+		pool := l.s.pool(r.user, schemas.Following, everyCap)
 		for _, item := range pool.Items {
 			if _, again := r.shown[item.Pin]; again {
 				l.s.t.Errorf("%s is a candidate for %s, but already seen", item.Pin, r.user)

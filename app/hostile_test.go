@@ -22,7 +22,7 @@ func (s *started) checkProcesses() {
 	s.t.Helper()
 	now := time.Now()
 	s.publish(event(now, "f", "follows", "user:fan", "follow", "user:star", nil), event(now, "p", "pins", "user:star", "create", "pin:1", nil))
-	pool := must.Get(s.services.Generator.Pool(s.t.Context(), "user:fan", schemas.Following, 1000))(s.t)
+	pool := s.pool("user:fan", schemas.Following, 1000)
 	if len(pool.Items) != 1 || pool.Items[0].Pin != "pin:1" {
 		s.t.Errorf("the pool has %+v, want pin:1: the pipeline is blocked", pool.Items)
 	}

@@ -311,13 +311,21 @@ func testProduct(t *testing.T, dir string) {
 	}
 }
 
+// pool returns a pool. If no process owns its partition, pool waits for an owner.
+func (s *started) pool(user schemas.UserID, source schemas.Source, limit int) *schemas.Pool {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), eventually.Patience)
+	defer cancel()
+	return must.Get(s.services.Generator.Pool(ctx, user, source, limit))(s.t)
+}
+
 func (s *started) checkPools(d *dataset, limit int) {
 	s.t.Helper()
 	checked := 0
 	for _, user := range d.users {
 		for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest} {
 			want := d.product.Pool(user, source, limit)
-			got := must.Get(s.services.Generator.Pool(s.t.Context(), user, source, limit))(s.t)
+			got := s.pool(user, source, limit)
 			expect.Equal(s.t, got.Total, len(want), "candidates in pool %s of %s", source, user)
 			if diff := cmp.Diff(want, []schemas.PoolItem(got.Items), cmpopts.EquateEmpty()); diff != "" {
 				s.t.Fatalf("pool %s of %s (-want +got):\n%.4000s", source, user, diff)

@@ -21,8 +21,7 @@ func (s *started) poolsOf(users []schemas.UserID) map[string]*schemas.Pool {
 	all := map[string]*schemas.Pool{}
 	for _, user := range users {
 		for _, source := range []schemas.Source{schemas.Following, schemas.FromInterest, schemas.Related} {
-			pool := must.Get(s.services.Generator.Pool(s.t.Context(), user, source, everyCap))(s.t)
-			all[string(user)+" "+string(source)] = pool
+			all[string(user)+" "+string(source)] = s.pool(user, source, everyCap)
 		}
 	}
 	return all

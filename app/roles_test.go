@@ -15,7 +15,6 @@ import (
 	"github.com/smartfeed/smartfeed/internal/testkit/expect"
 	"github.com/smartfeed/smartfeed/internal/testkit/must"
 	"github.com/smartfeed/smartfeed/internal/testkit/topicstest"
-	"github.com/smartfeed/smartfeed/schemas"
 	"github.com/smartfeed/smartfeed/topics"
 	"github.com/smartfeed/smartfeed/topics/embedded"
 )
@@ -55,9 +54,8 @@ func TestRoles_RunInSeparateProcesses(t *testing.T) {
 	front.api().checkRelated(d)
 
 	first.stop()
-	front.awaitPools(d.users)
-	expect.Equal(t, len(second.local(topics.Pools).Partitions), int(second.cfg.partitions()), "partitions of pools of the remaining process")
 	front.checkPools(d, limit)
+	expect.Equal(t, len(second.local(topics.Pools).Partitions), int(second.cfg.partitions()), "partitions of pools of the remaining process")
 	front.api().checkVisits(d, limit)
 	second.checkNoLoss()
 }
@@ -110,16 +108,6 @@ func (s *started) interestsOf(user string) string {
 		Values map[string]map[string]json.RawMessage
 	}](s.api(), "/v1/features", `{"features":["interests_24h"],"users":["`+user+`"]}`)
 	return strings.Join(strings.Fields(string(answer.Values[user]["interests_24h"])), "")
-}
-
-// awaitPools waits until the pools of all users can be read.
-func (s *started) awaitPools(users []schemas.UserID) {
-	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
-	defer cancel()
-	for _, user := range users {
-		must.Get(s.services.Generator.Pool(ctx, user, schemas.Following, 1))(s.t)
-	}
 }
 
 func TestRoles_ReportMistakes(t *testing.T) {
